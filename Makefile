@@ -9,7 +9,7 @@ help: ## list the targets
 demo: ## a tour of what works
 test: ## the tests that matter most, on all cores: under 2 minutes on two
 check: ## format, lint, words, types, layers, all tests, docs: what must pass
-bulk: ## all tests with optimised kernels, and ptxas asked about every form: what `check` has no time for
+bulk: ## all tests with optimized kernels, and ptxas asked about every form: what `check` has no time for
 bench: ## how fast PTX is read and checked, beside ptxas, and how fast kernels run
 docs: ## the reference in build/docs, and the examples in docstrings
 site: ## the documentation as a site in build/site, by Sphinx

@@ -43,8 +43,8 @@ TASKS: dict[str, tuple[str, Commands]] = {
         ],
     ),
     "bulk": (
-        "all tests, kernels optimised, ptxas asked about every form, native code checked: what `check` has no time for",
-        [[*PYTEST, "--bulk", "--optimised", "--ask-all"], CHECKED],
+        "all tests, kernels optimized, ptxas asked about every form, native code checked: what `check` has no time for",
+        [[*PYTEST, "--bulk", "--optimized", "--ask-all"], CHECKED],
     ),
     "bench": (
         "how fast PTX is read and checked, beside ptxas, and how fast kernels run",

@@ -119,7 +119,7 @@ entry = Entry(
     reference=lambda xp, a, x, y: {"y": a @ x},
     work=lambda m, k: Work(2 * m * k, m * k, "f32 arithmetic"),
     variants={
-        **{name: partial(product, kernel=lambda name=name: gemv.specialise(by=name)) for name in CONVERSIONS},
+        **{name: partial(product, kernel=lambda name=name: gemv.specialize(by=name)) for name in CONVERSIONS},
         **{
             f"intrinsic, {target}": partial(product, kernel=lambda target=target: by_intrinsic(target))
             for target in ("sm_80", "sm_90a")

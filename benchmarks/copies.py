@@ -137,7 +137,7 @@ def in_bulk(
 def specialize(function: Callable[..., None], block: int, **constants: Any) -> Kernel:
     """The kernel of a function."""
     made: Kernel = kernel(target="sm_90", maxntid=block)(function)
-    return made.specialise(**constants)
+    return made.specialize(**constants)
 
 
 Make = Callable[[Any, Any], Launch]

@@ -90,7 +90,7 @@ def start_up(statement: str) -> float:
 
 
 def main(arguments: list[str]) -> int:
-    # ptxas does not optimise debug builds.
+    # ptxas does not optimize debug builds.
     newest = newest_version(find_assembler(VERSIONS[-1])) or VERSIONS[-1]
     cases = [
         case for case in files() if len(case.text()) >= LEAST and "-G" not in case.flags and case.version <= newest

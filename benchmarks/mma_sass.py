@@ -32,7 +32,7 @@ def main() -> None:
     kinds = []
     for type, accumulator in mma_variants.PAIRS:
         spelling = mma_variants.spell(type, accumulator)
-        text = str(mma_variants.multiply.specialise(SPELLING=spelling))
+        text = str(mma_variants.multiply.specialize(SPELLING=spelling))
         line = next(number for number, line in enumerate(text.split("\n"), 1) if "mma.sync" in line)
         found = lower_instructions(text, TARGETS, "mma.ptx")
         sass = {one.target: counted(one.sass[line]) if one.sass else None for one in found}

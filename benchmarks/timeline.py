@@ -124,8 +124,8 @@ def clocks() -> dict[str, Any]:
     for clock in ("clock64", "globaltimer"):
         times = np.zeros(READS, np.uint64)
         for _ in range(3):
-            reads.specialise(clock=clock).launch(grid=1, block=1, args=[times], device="cuda")
-            empty = empty_spans.specialise(clock=clock)
+            reads.specialize(clock=clock).launch(grid=1, block=1, args=[times], device="cuda")
+            empty = empty_spans.specialize(clock=clock)
             empty.launch(grid=1, block=32, args=[], device="cuda")
         found["reads"][clock] = np.diff(times).tolist()
         starts = [span.start for span in empty.timeline().spans]

@@ -232,7 +232,7 @@ def register_use() -> str:
 
 
 def techniques() -> str:
-    """The optimisation text's table of techniques, with what we measured of each beside it."""
+    """The optimization text's table of techniques, with what we measured of each beside it."""
     text = json.loads(TEXT.read_text(encoding="utf-8"))
     records = {name: Record.read(BENCHES / f"{name}.json") for name in {one["entry"] for one in text["techniques"]}}
     machine = next(iter(records.values())).machine["gpu"]

@@ -48,6 +48,12 @@ WORDS: dict[str, str] = {
     "must": "shall",
     "expected one of": r"there are \{(?:', '|' and ')\.join",
     "its own": "the own",
+    "-ize": "|".join(
+        stem + ending
+        for stem in "initialis reinitialis uninitialis specialis optimis minimis quantis normalis synchronis".split()
+        for ending in "e es ed er ers ing ation ations".split()
+    ),
+    "color": "colour|colours|coloured",
 }
 
 
@@ -70,6 +76,8 @@ ALLOWED = (
     Allowed("tests/programs/*", "(?i)multi_?processor", "names of CUDA"),
     Allowed("*programs/*", '["`]strip["`]', "a tool that removes symbols"),
     Allowed("src/ptxlab/gpu/hardware.py", "MULTIPROCESSOR_COUNT", "an attribute of the driver"),
+    Allowed("*", "(?:un|re)initialised-", "codes as they were spelled before, which are accepted"),
+    Allowed("docs/build.py", "optimisation_text", "a file of evidence/"),
     Allowed("tests/emulate/kernels/*", "mail", "a name in kernels whose compiled PTX is committed"),
 )
 

@@ -71,12 +71,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="a part of the tests that touches everything: see below")
     parser.addoption("--bulk", action="store_true", help="what is marked `bulk`, too")
     parser.addoption("--ask-all", action="store_true", help="ask ptxas what it has confirmed before, too")
-    parser.addoption("--optimised", action="store_true", help="compile every kernel as for a user")
+    parser.addoption("--optimized", action="store_true", help="compile every kernel as for a user")
     parser.addoption("--checked", action="store_true", help="check every access of native code, here and in children")
 
 
 def _select_fast() -> None:
-    """Let LLVM select instructions as fast on aarch64 as on x86-64 where it does not optimise: a fifth of its time."""
+    """Let LLVM select instructions as fast on aarch64 as on x86-64 where it does not optimize: a fifth of its time."""
     import llvmlite.binding as llvm
 
     llvm.set_option("tests", "-aarch64-enable-global-isel-at-O=-1")
@@ -154,14 +154,14 @@ def _not_quick(items: list[pytest.Item]) -> list[pytest.Item]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Most tests run a kernel once, for a moment: LLVM would take longer to optimise it than that saves.
+    """Most tests run a kernel once, for a moment: LLVM would take longer to optimize it than that saves.
 
-    The runtime is optimised, and serves all of them.
+    The runtime is optimized, and serves all of them.
     """
     from ptxlab.emulate.translate import effort
 
     effort.FEW_THREADS = 0
-    effort.HIGHEST = 2 if item.config.option.optimised or item.get_closest_marker("optimised") else 0
+    effort.HIGHEST = 2 if item.config.option.optimized or item.get_closest_marker("optimized") else 0
 
 
 _codes: set[str] = set()

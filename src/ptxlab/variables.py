@@ -93,7 +93,7 @@ def written(module: ir.Module) -> dict[str, Array]:
 
 
 def forget(module: ir.Module) -> None:
-    """Initialise all variables again on every device, as they were set or as the PTX says; nothing is allocated."""
+    """Initialize all variables again on every device, as they were set or as the PTX says; nothing is allocated."""
     context_of(module).start_anew()
 
 

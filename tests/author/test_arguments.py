@@ -192,11 +192,11 @@ def test_compile_time_arguments_have_names() -> None:
     def tiled(*, TILE: int = 4):  # noqa: N803
         ptx.shared(f32, TILE)
 
-    assert tiled.specialise(TILE=8).name == "tiled_TILE_8"
-    assert tiled.specialise(TILE=8) is tiled.specialise(TILE=8)
-    assert "tile[8]" in str(tiled.specialise(TILE=8))
+    assert tiled.specialize(TILE=8).name == "tiled_TILE_8"
+    assert tiled.specialize(TILE=8) is tiled.specialize(TILE=8)
+    assert "tile[8]" in str(tiled.specialize(TILE=8))
     with pytest.raises(PtxError, match="has no compile-time argument `TILES`"):
-        str(tiled.specialise(TILES=8))
+        str(tiled.specialize(TILES=8))
 
 
 def test_an_array_where_a_tensor_map_belongs() -> None:

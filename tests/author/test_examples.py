@@ -30,7 +30,7 @@ def test_sgemm(m: int, n: int, k: int, tile: int) -> None:
     a, b = random.standard_normal((m, k), np.float32), random.standard_normal((k, n), np.float32)
     c = np.zeros((m, n), np.float32)
     grid = (-(-n // tile), -(-m // tile))
-    sgemm.specialise(TILE=tile).launch(grid=grid, block=(tile, tile), args=[a, b, c, m, n, k])
+    sgemm.specialize(TILE=tile).launch(grid=grid, block=(tile, tile), args=[a, b, c, m, n, k])
     assert np.allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
 
 
@@ -41,5 +41,5 @@ def test_hgemm(m: int, n: int, k: int, stages: int) -> None:
     random = np.random.default_rng(2)
     a, b = (random.integers(-4, 5, shape).astype(np.float16) for shape in ((m, k), (n, k)))
     c = np.zeros((m, n), np.float32)
-    hgemm.specialise(STAGES=stages).launch(grid=(n // 16, m // 16), block=32, args=[a, b, c, n, k])
+    hgemm.specialize(STAGES=stages).launch(grid=(n // 16, m // 16), block=32, args=[a, b, c, n, k])
     assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)

@@ -222,9 +222,9 @@ def test_python_that_a_call_does_not_run() -> None:
 
 def test_a_compile_time_argument_that_is_not_there() -> None:
     with pytest.raises(PtxError, match="`k` has no compile-time argument `TILES`") as raised:
-        without_constant().specialise(TILES=3)
+        without_constant().specialize(TILES=3)
     (found,) = raised.value.diagnostics
-    assert (found.file, found.labels[0].span.text) == (__file__, "without_constant().specialise(TILES=3)")
+    assert (found.file, found.labels[0].span.text) == (__file__, "without_constant().specialize(TILES=3)")
 
 
 def test_the_name_of_a_kernel_has_its_compile_time_arguments() -> None:
@@ -232,8 +232,8 @@ def test_the_name_of_a_kernel_has_its_compile_time_arguments() -> None:
     def k(x: pointer[f32], *, TYPE: Any, COUNTS: Any):  # noqa: N803
         x[0] = TYPE(0)
 
-    assert k.specialise(TYPE=f32, COUNTS=[1, 2]).name == "k_TYPE_f32_COUNTS__1__2_"
-    assert len(k.specialise(TYPE=f32, COUNTS=list(range(1000))).name) < 100
+    assert k.specialize(TYPE=f32, COUNTS=[1, 2]).name == "k_TYPE_f32_COUNTS__1__2_"
+    assert len(k.specialize(TYPE=f32, COUNTS=list(range(1000))).name) < 100
 
 
 def test_tables_as_compile_time_arguments_are_distinguished_by_all_elements() -> None:
@@ -245,7 +245,7 @@ def test_tables_as_compile_time_arguments_are_distinguished_by_all_elements() ->
     tables[1, 1000] = 5
     x = np.ones(1, np.float32)
     for table in tables:
-        k.specialise(TABLE=table).launch(grid=1, block=1, args=[x])
+        k.specialize(TABLE=table).launch(grid=1, block=1, args=[x])
         assert x[0] == table[1000]
 
 

@@ -27,7 +27,7 @@ def relay(x: pointer[u32], *, space: int = 8, clock: str = "clock64"):
 
 
 def launched(**how: object) -> Timeline:
-    chosen = relay.specialise(**how)
+    chosen = relay.specialize(**how)
     result = chosen.launch(grid=3, block=64, args=[np.zeros(192, np.uint32)], device="cpu")
     assert result.diagnostics == []
     return chosen.timeline()
@@ -49,7 +49,7 @@ def test_spans_are_of_their_warps_and_in_their_order(clock: str) -> None:
 @pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
 @pytest.mark.parametrize(("clock", "unit"), [("clock64", "cycles"), ("globaltimer", "ns")])
 def test_a_gpu_has_real_clocks(clock: str, unit: str) -> None:
-    chosen = relay.specialise(clock=clock)
+    chosen = relay.specialize(clock=clock)
     chosen.launch(grid=2, block=64, args=[np.zeros(128, np.uint32)], device="cuda")
     timeline = chosen.timeline()
     assert (timeline.unit, timeline.shared_clock) == (unit, clock == "globaltimer")
@@ -65,11 +65,11 @@ def test_spans_beyond_the_space_are_counted() -> None:
 
 
 def test_without_spans_nothing_is_written() -> None:
-    text = str(relay.specialise(space=0))
+    text = str(relay.specialize(space=0))
     assert "clock" not in text
     assert "timeline" not in text
     with pytest.raises(ValueError, match="records no timeline"):
-        relay.specialise(space=0).timeline()
+        relay.specialize(space=0).timeline()
 
 
 def test_a_smaller_launch_shows_nothing_of_a_larger_one() -> None:
@@ -80,7 +80,7 @@ def test_a_smaller_launch_shows_nothing_of_a_larger_one() -> None:
 
 
 def test_before_a_launch_there_are_no_spans() -> None:
-    assert relay.specialise(space=5).timeline().spans == ()
+    assert relay.specialize(space=5).timeline().spans == ()
 
 
 def test_kernels_of_a_module_have_one_each() -> None:

@@ -72,7 +72,7 @@ def _array_size(lines: list[str], at: int, generator: random.Random) -> str | No
     return replace(line, found, found[1] + generator.choice(extents))
 
 
-def _initialiser(lines: list[str], at: int, generator: random.Random) -> str | None:
+def _initializer(lines: list[str], at: int, generator: random.Random) -> str | None:
     line = lines[at]
     values = [
         "0",
@@ -296,7 +296,7 @@ def _block(lines: list[str], at: int, generator: random.Random) -> str | None:
 KINDS: dict[str, Damage] = {
     "alignment": _in_declarations(_alignment),
     "array size": _in_declarations(_array_size),
-    "initialiser": _in_declarations(_initialiser),
+    "initializer": _in_declarations(_initializer),
     "declared type": _in_declarations(_declared_type),
     "declared space": _in_declarations(_declared_space),
     "declared name": _in_declarations(_declared_name),

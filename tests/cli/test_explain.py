@@ -166,7 +166,7 @@ def test_a_page_fits_the_terminal(code: str) -> None:
     assert examples == page.partition("```")[2]
 
 
-def test_colour_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_color_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert has_color(io.StringIO())

@@ -154,7 +154,7 @@ def _longest_first(mutants: Sequence[tuple[float, Mutant]], workers: int) -> Ite
 
 
 def _compile_soon() -> None:
-    """Most mutants run once or twice: LLVM would take longer to optimise them than that saves."""
+    """Most mutants run once or twice: LLVM would take longer to optimize them than that saves."""
     effort.HIGHEST = 0
 
 

@@ -1,4 +1,4 @@
-"""The kernels that `mutation.py` changes: those of `kernels` that synchronise, and asynchronous ones.
+"""The kernels that `mutation.py` changes: those of `kernels` that synchronize, and asynchronous ones.
 
 The asynchronous ones are those of the gallery with copies, mbarriers or MMAs in flight, and rings on tensor memory.
 """
@@ -53,8 +53,8 @@ def subjects() -> Iterator[Subject]:
     seen = set()
     for case in CASES:
         kernel = case.name.partition("-")[0]
-        again = "mbarrier" in case.synchronises and case.path.name.endswith("sm_90.ptx")
-        if case.synchronises and (kernel not in seen or again):  # the first build; sm_90 waits by another instruction
+        again = "mbarrier" in case.synchronizes and case.path.name.endswith("sm_90.ptx")
+        if case.synchronizes and (kernel not in seen or again):  # the first build; sm_90 waits by another instruction
             seen.add(kernel)
             yield subject_of(case)
     yield from gallery()

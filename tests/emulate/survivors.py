@@ -51,7 +51,7 @@ KEPT = "it only keeps the block until the others have read its memory, and hands
 UNUSED = "with a swizzle, a K-major matrix of one row of it has no use for the leading offset"
 BEFORE = "nothing on tensor memory is in flight there: loads are waited for, and MMAs by a commit"
 AFTER = "what it comes after is an allocation or a copy to shared memory, or another fence follows before tensor memory"
-INITIALISED = "the barrier after it orders the initialisation for all that use the mbarriers"
+INITIALIZED = "the barrier after it orders the initialization for all that use the mbarriers"
 LOADED = (
     "after `tcgen05.wait::ld`, a relaxed arrival hands over that the loads are done, and a relaxed wait takes it over"
 )
@@ -98,7 +98,7 @@ EQUIVALENT = [
         for fence, reason in (("before_thread_sync", BEFORE), ("after_thread_sync", AFTER))
     ),
     *(
-        Survivor(case, (), ("remove fence",), INITIALISED, "fence.mbarrier_init")
+        Survivor(case, (), ("remove fence",), INITIALIZED, "fence.mbarrier_init")
         for case in ("wgmma", "ring", "scaled_gemm")
     ),
     Survivor("wgmma_attention", (), SCOPE, ONE_BLOCK, "atom.relaxed.gpu"),

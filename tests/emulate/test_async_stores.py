@@ -110,7 +110,7 @@ def test_a_block_that_goes_before_the_bytes_come() -> None:
     ("body", "message"),
     [
         (STORE.replace("[%r11]", "[%r10]"), "the mbarrier is in another block than the bytes whose arrival it counts"),
-        (STORE.replace("[%r11]", "[%r11+8]"), "the mbarrier at byte 8 of shared memory is not initialised"),
+        (STORE.replace("[%r11]", "[%r11+8]"), "the mbarrier at byte 8 of shared memory is not initialized"),
         (STORE.replace("[%r5]", "[%r5+2]"), "write of 4 bytes at address 0x2000012, not a multiple of 4"),
         (STORE.replace("[%r5]", "[%r5+8192]"), "write of 4 bytes outside of shared memory of block (1,0,0)"),
     ],

@@ -45,7 +45,7 @@ def test_the_layout_of_a_barrier(layout: str, expected: list[int]) -> None:
 
 
 def test_the_layout_of_nothing() -> None:
-    with pytest.raises(ptxlab.KernelError, match="the mbarrier `bar` is not initialised"):
+    with pytest.raises(ptxlab.KernelError, match="the mbarrier `bar` is not initialized"):
         run("mbarrier.check_layout.layout::v0.shared.b64 %p1, [bar];")
 
 

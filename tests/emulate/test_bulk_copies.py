@@ -262,7 +262,7 @@ def test_the_source_may_be_overwritten_once_it_is_read() -> None:
         (f"{LOAD} [tile+8], [%x], 16, [full];", 0, "misaligned",
          "write of 16 bytes at address 0x8, not a multiple of 16"),
         (f"{LOAD} [tile], [%x], 16, [tile];", 0, "bad-barrier",
-         "the mbarrier `tile` is not initialised"),
+         "the mbarrier `tile` is not initialized"),
         (f"{LOAD} [tile], [%x], %n, [full];", 8192, "out-of-bounds", "read of 8192 bytes outside of argument 0 (`x`)"),
         (f"{LOAD} [other+2048], [%x], 4096, [full];", 0, "out-of-bounds", None),
         (f"{STORE} [%y], [tile], %n;", 40, "misaligned", f"`{STORE}` of 40 bytes, not a multiple of 16"),

@@ -119,7 +119,7 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("seed", [0, 5])
 @pytest.mark.parametrize("name", [*APART, *TOGETHER, *ONE_BY_ONE])
-@pytest.mark.optimised  # some run for long
+@pytest.mark.optimized  # some run for long
 def test_as_many_cores_as_you_like(name: str, seed: int, cores: list[int]) -> None:
     body = (APART | TOGETHER | ONE_BY_ONE)[name]
     expected = outcome(body, 1, seed=seed)

@@ -1,4 +1,4 @@
-"""The first launch on a machine, where there is no runtime yet: it does not wait for all of it to be optimised."""
+"""The first launch on a machine, where there is no runtime yet: it does not wait for all of it to be optimized."""
 
 import os
 import subprocess
@@ -52,7 +52,7 @@ def launch(threads: int, **how: object) -> None:
     assert (out == np.arange(threads) % 128).all()
 
 
-def test_it_does_not_wait_and_later_ones_are_optimised(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_does_not_wait_and_later_ones_are_optimized(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     code = compile.runtime_code()
     launch(64)
     launch(128)

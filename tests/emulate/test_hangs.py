@@ -56,7 +56,7 @@ def test_a_phase_that_misses_an_arrival() -> None:
         "   |",
         "   = note: phase 0: 1 of 2 arrivals (line 15, thread 0), 0 bytes pending; "
         "no running thread or copy can arrive",
-        "   = help: initialise the mbarrier with 1, or let 1 more arrive",
+        "   = help: initialize the mbarrier with 1, or let 1 more arrive",
     ]  # fmt: skip
 
 
@@ -154,9 +154,9 @@ def test_all_mbarriers_of_a_hang_are_listed() -> None:
     (found,) = ptxlab.parse(LEDGER)["k"].launch(1, 64, device="cpu", on_error="collect", timeout=20).diagnostics
     assert found.notes[-1].splitlines() == [
         "mbarriers in use:",
-        "`fulls`+8 (initialised on line 12): phase 0: 1 of 2 arrivals (line 18: thread 0); 0 of 64 bytes; "
+        "`fulls`+8 (initialized on line 12): phase 0: 1 of 2 arrivals (line 18: thread 0); 0 of 64 bytes; "
         "warp 1 waits for parity 0 (line 27)",
-        "`empty` (initialised on line 13): phase 0: 0 of 1 arrivals; warp 0 waits for parity 0 (line 20)",
+        "`empty` (initialized on line 13): phase 0: 0 of 1 arrivals; warp 0 waits for parity 0 (line 20)",
     ]
     listed = {entry["mbarrier"]: entry for entry in found.facts["mbarriers"]}
     assert list(listed) == ["fulls+8", "empty", "fulls"]

@@ -43,7 +43,7 @@ def _runs() -> Iterator[Any]:
     preempted = set()
     for case in CASES:
         yield pytest.param(case, 0, id=f"{case.name}-0")
-        is_new = bool(case.synchronises) or case.make not in preempted
+        is_new = bool(case.synchronizes) or case.make not in preempted
         preempted.add(case.make)
         yield pytest.param(case, 1, id=f"{case.name}-1", marks=() if is_new else pytest.mark.bulk)
 

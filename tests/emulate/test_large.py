@@ -1,4 +1,4 @@
-"""Programs that are too large for LLVM to optimise: they run all the same, or a finding says why not."""
+"""Programs that are too large for LLVM to optimize: they run all the same, or a finding says why not."""
 
 import os
 import random
@@ -16,7 +16,7 @@ from ptxlab.native import children
 from tests.emulate.launching import kernel, launch
 from tests.processes import ROOT
 
-pytestmark = [pytest.mark.optimised, pytest.mark.slow]  # how much LLVM can do is what they are about
+pytestmark = [pytest.mark.optimized, pytest.mark.slow]  # how much LLVM can do is what they are about
 
 
 def run(body: str, **how: object) -> tuple[int, list[ptxlab.Diagnostic]]:
@@ -120,7 +120,7 @@ def test_a_kernel_that_was_stopped_while_compiling_raises() -> None:
     [skips(400), pytest.param(tangle(500), marks=pytest.mark.bulk), "bar.sync 0;\n" * 300],
     ids=["branches", "irreducible", "barriers"],
 )
-def test_what_is_not_optimised_computes_the_same(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_optimized_computes_the_same(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = run(body)
     monkeypatch.setenv("PTXLAB_CACHE", "")
     monkeypatch.setattr(effort, "MANY", 0)
@@ -148,7 +148,7 @@ def test_an_abort_of_llvm_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.message == "`k`: its 3301 instructions are more than LLVM can compile on this machine"
 
 
-def test_an_abort_while_optimising_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_abort_while_optimizing_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTXLAB_CACHE", "")
     before = "import os, sys; int(sys.argv[1]) and os.abort(); "
     monkeypatch.setattr(children, "SERVE", before + children.SERVE)

@@ -30,7 +30,7 @@ def variants() -> list[tuple[Case, str]]:
     found: dict[tuple[str, str], Case] = {}
     for case in CASES:
         name = case.name.partition("-")[0]
-        for kind in sorted(case.synchronises & set(ORDER)):
+        for kind in sorted(case.synchronizes & set(ORDER)):
             if (name, kind) not in ORDERED_OTHERWISE:
                 found.setdefault((name, kind), case)
     return [(case, kind) for (_, kind), case in found.items()]
@@ -63,7 +63,7 @@ def test_a_race_is_found(case: Case, kind: str) -> None:
             device="cpu",
             on_error="collect",
             timeout=20,
-            seeds=8,  # with seed 0, the thread that initialises a semaphore also releases it before others look
+            seeds=8,  # with seed 0, the thread that initializes a semaphore also releases it before others look
         )
         found += [(diagnostic.level, diagnostic.code) for diagnostic in result.diagnostics]
     assert ("error", "data-race") in found

@@ -4,7 +4,7 @@ import sys
 
 from tests.fuzz.examine import Finding
 from tests.fuzz.loop import fuzz, options_of
-from tests.fuzz.minimise import minimise
+from tests.fuzz.minimize import minimize
 from tests.fuzz.programs import KINDS, every
 from tests.fuzz.workers import Worker
 
@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> int:
 
 def _smaller(worker: Worker, kind: str, seed: str, text: str, finding: Finding) -> bytes:
     """A program with fewer lines that shows the same, after what it shows."""
-    fewer = minimise(kind, seed, text, finding.what, worker)
+    fewer = minimize(kind, seed, text, finding.what, worker)
     worker.question = ()
     head = "".join(f"// {line}\n" for line in finding.text.strip().splitlines()[-12:])
     return (head + fewer).encode()

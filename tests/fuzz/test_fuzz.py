@@ -10,7 +10,7 @@ from tests.fuzz import examine as examining
 from tests.fuzz import loop, workers
 from tests.fuzz.__main__ import main
 from tests.fuzz.examine import HAS_PTXAS, Finding, examine
-from tests.fuzz.minimise import minimise
+from tests.fuzz.minimize import minimize
 from tests.fuzz.programs import KINDS, Program, make
 from tests.fuzz.workers import Worker
 from tests.tools import header
@@ -69,8 +69,8 @@ class Stub(Worker):
 
 def test_what_is_found_becomes_small() -> None:
     text = "\n".join(f"line {number}" for number in range(100))
-    assert minimise("wild", "0", text, "traceback", Stub("line 42")) == "line 42"
-    assert minimise("wild", "0", text, "wrong result", Stub("line 42")) == text
+    assert minimize("wild", "0", text, "traceback", Stub("line 42")) == "line 42"
+    assert minimize("wild", "0", text, "wrong result", Stub("line 42")) == text
 
 
 def test_a_process_that_dies_or_hangs_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import ptxlab
 from ptxlab import gpu
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.gpu import driver, hardware, loading
-from ptxlab.gpu.driver import DriverError, explain_initialisation
+from ptxlab.gpu.driver import DriverError, explain_initialization
 from ptxlab.gpu.failures import FATAL, OTHERS, Subject, explain
 from ptxlab.gpu.loading import read_log
 from ptxlab.report import Source
@@ -112,7 +112,7 @@ def test_the_names_of_failures_are_the_drivers() -> None:
 
 @pytest.mark.parametrize("name", ["CUDA_ERROR_NO_DEVICE", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "CUDA_ERROR_UNKNOWN"])
 def test_no_gpu_has_a_reason_and_a_help(name: str) -> None:
-    found = explain_initialisation(name)
+    found = explain_initialization(name)
     assert found.code == "no-gpu"
     assert len(found.notes) == 1
     elsewhere = '`device="cpu"`, or `ptxlab run --device cpu`, runs a kernel on this machine, without a GPU'

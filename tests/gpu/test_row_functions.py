@@ -52,10 +52,10 @@ def test_rows_of_all_lengths(type: str, shape: tuple[int, ...]) -> None:
         (cross_entropy(x, targets, reduction="none").view(-1), loss),
     ):
         assert error(found, wanted) < most
-    quantised, summed, scales = rms_norm(x, weight, residual=residual, quantize="row")
+    quantized, summed, scales = rms_norm(x, weight, residual=residual, quantize="row")
     assert torch.equal(summed, added)
     normal = functional.rms_norm(added.double(), (columns,), w, 1e-6)
-    assert error(quantised.float() * scales[..., None], normal) < 0.04
+    assert error(quantized.float() * scales[..., None], normal) < 0.04
     assert torch.equal(softmax(x), softmax(x, out=x.clone()))
     assert torch.equal(layer_norm(x, weight, bias), layer_norm(x, weight, bias))
 

@@ -100,7 +100,7 @@ def compare(module: Any, computed: Any, parts: Arrays, **more: Any) -> int:
 
 
 @pytest.mark.bulk
-@pytest.mark.optimised
+@pytest.mark.optimized
 @pytest.mark.parametrize("number", range(3))
 def test_public_sizes_of_the_product(number: int) -> None:
     """Two blocks of the whole grid: each computes one or two tiles of 128 by 128."""
@@ -113,7 +113,7 @@ def test_public_sizes_of_the_product(number: int) -> None:
 
 
 @pytest.mark.bulk
-@pytest.mark.optimised
+@pytest.mark.optimized
 @pytest.mark.parametrize("number", range(4))
 def test_public_sizes_of_the_gated_product(number: int) -> None:
     given = nvfp4_dual_gemm.arrays(Host(1), **size(nvfp4_dual_gemm.entry, number))
@@ -123,7 +123,7 @@ def test_public_sizes_of_the_gated_product(number: int) -> None:
 
 
 @pytest.mark.bulk
-@pytest.mark.optimised
+@pytest.mark.optimized
 @pytest.mark.parametrize("changed", [False, True])
 @pytest.mark.parametrize("number", range(4))
 def test_public_sizes_of_the_group_product(number: int, changed: bool) -> None:
@@ -145,7 +145,7 @@ def rows(number: int) -> list[str]:
 
 
 @pytest.mark.bulk
-@pytest.mark.optimised
+@pytest.mark.optimized
 @pytest.mark.parametrize("number", range(3))
 def test_public_sizes_of_the_product_with_vectors(number: int) -> None:
     """The first and the last block, of eight rows each."""

@@ -1,4 +1,4 @@
-"""Attention by wgmma: what the gallery's data does not reach, and one synchronisation left out after the other."""
+"""Attention by wgmma: what the gallery's data does not reach, and one synchronization left out after the other."""
 
 import re
 from dataclasses import replace

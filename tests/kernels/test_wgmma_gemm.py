@@ -1,4 +1,4 @@
-"""The product by wgmma with one synchronisation left out: the emulator says what is missing, on every run."""
+"""The product by wgmma with one synchronization left out: the emulator says what is missing, on every run."""
 
 from dataclasses import replace
 

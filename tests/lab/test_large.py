@@ -19,7 +19,7 @@ FRAME = 100.0  # milliseconds
 
 
 @pytest.mark.bulk
-@pytest.mark.optimised
+@pytest.mark.optimized
 @pytest.mark.skipif(chromium() is None, reason="there is no Chromium on this machine")
 def test_ten_million_steps(tmp_path: Path) -> None:
     record(tmp_path / "run.ptxtrace")

@@ -115,7 +115,7 @@ def test_what_was_set_does_not_fit_a_variable_that_was_changed() -> None:
     module.set("step", 10)
     run(module)
     variable = next(variable for variable in module.variables if variable.name == "step")
-    variable.dimensions, variable.initialiser = (2,), None
+    variable.dimensions, variable.initializer = (2,), None
     with pytest.raises(ptxlab.KernelError, match="`step` was set to 4 bytes, and has 8 since the module was edited"):
         run(module)
     module.set("step", [3, 4])

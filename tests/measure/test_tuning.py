@@ -33,7 +33,7 @@ def make(each: int, step: int) -> Callable[..., Launch]:
         raise UnsuitedError(f"{each} are too many for a thread")
 
     def variant(a: Any, b: Any, c: Any) -> Launch:
-        return Launch(add.specialise(EACH=each, STEP=step), ceil_div(len(c), 128 * each), 128, [a, b, c, len(c)])
+        return Launch(add.specialize(EACH=each, STEP=step), ceil_div(len(c), 128 * each), 128, [a, b, c, len(c)])
 
     return variant
 

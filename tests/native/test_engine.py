@@ -268,7 +268,7 @@ for one in libraries:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 def test_code_is_linked_wherever_memory_is_left() -> None:
-    """Code that is not optimised has constants that it must be near to: LLVM's other linker aborts on aarch64."""
+    """Code that is not optimized has constants that it must be near to: LLVM's other linker aborts on aarch64."""
     vector = "<float 1.5, float 2.25, float 3.125, float 4.0625>"
     text = (
         "define void @add(ptr %p) {\n  %x = load <4 x float>, ptr %p\n"

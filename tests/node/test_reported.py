@@ -72,7 +72,7 @@ class Ranks:
             stream.copy(self.x[number], given)
 
     def sum(self, streams: list[Stream], channel: int = 0, **how: Any) -> None:
-        chosen = sum_ranks.specialise(RANKS=len(self.ranks), **how)
+        chosen = sum_ranks.specialize(RANKS=len(self.ranks), **how)
         for number, stream in enumerate(streams):
             tables = ptxlab.Pointers(self.x), self.result[number], ptxlab.Pointers(self.pads)
             stream.launch(chosen, 1, COUNT, [*tables, number, channel])

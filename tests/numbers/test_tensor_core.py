@@ -100,7 +100,7 @@ def test_sums_are_cut_towards_zero() -> None:
     assert total("bf16", [one, small], [one, small], 0) == 0x3F800000
 
 
-def test_products_are_aligned_before_they_are_normalised() -> None:
+def test_products_are_aligned_before_they_are_normalized() -> None:
     # 1.5 * 1.5 = 2.25 has the exponent 0, so 25 bits are kept below 1, not below 2.
     assert total("f16", [0x3E00, 0x0C00, 0x0C00], [0x3E00, 0x0C00, 0x0C00], 0) == 0x40100000
     halves = [0x3E00] + [0x0800] * 8  # 2**-13 each

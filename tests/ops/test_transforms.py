@@ -158,7 +158,7 @@ def test_each_operator_passes_torchs_own_check() -> None:
         (ops.softmax, [x]),
         (ops.rms_norm, [x, weight, 1e-6]),
         (ops.add_rms_norm, [x, x.detach() + 1, weight, 1e-6]),
-        (ops.quantised_rms_norm, [x.detach(), weight.detach(), 1e-6, None, None]),
+        (ops.quantized_rms_norm, [x.detach(), weight.detach(), 1e-6, None, None]),
         (ops.cross_entropy, [x, torch.arange(3), -100]),
     ):
         found = torch.library.opcheck(operator, args)
@@ -175,7 +175,7 @@ def test_what_has_no_gradient_says_so_in_a_transform() -> None:
     with pytest.raises(ValueError, match="the gradient has none: differentiate once"):
         torch.func.grad(gradient)(x)
     weight = torch.ones(64)
-    with pytest.raises(ValueError, match="`quantised_rms_norm` has no gradient"):
+    with pytest.raises(ValueError, match="`quantized_rms_norm` has no gradient"):
         torch.func.grad(lambda x: rms_norm(x, weight, quantize="row")[1].sum())(x)
 
 

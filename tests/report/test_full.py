@@ -291,7 +291,7 @@ error[code]: found `␛`
     )
 
 
-def test_colour_changes_nothing_but_the_colour() -> None:
+def test_color_changes_nothing_but_the_color() -> None:
     found = error(
         "code", "message", at("bulk"), "one", others=[Label(at("cp.async.bulk.commit_group"), "two")], notes=["n"]
     )

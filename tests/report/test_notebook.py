@@ -62,7 +62,7 @@ def test_a_module_and_a_kernel() -> None:
     assert "ret; // <b>&" in text
 
 
-def test_a_result_shows_its_findings_in_colour() -> None:
+def test_a_result_shows_its_findings_in_color() -> None:
     out = np.zeros(4, np.uint32)
     result = ptxlab.parse(PTX)["fill"].launch(1, 8, [out], on_error="collect")
     text = shown(result)

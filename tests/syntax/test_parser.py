@@ -193,11 +193,11 @@ class TestItems:
         assert a.attributes == (ir.Attribute("managed"),)
         assert b.elements == 2
         assert p.elements == 3
-        assert isinstance(p.initialiser, ir.InitialiserList)
-        assert p.initialiser.elements[0] == ir.SymbolAddress("a", 4, generic=True)
-        assert p.initialiser.elements[1] == ir.SymbolAddress("a", 8, mask=0xFF00)
-        assert p.initialiser.elements[2] == ir.MaskedConstant(0xFF, ir.Immediate(1546))
-        assert isinstance(t.initialiser, ir.InitialiserList)
+        assert isinstance(p.initializer, ir.InitializerList)
+        assert p.initializer.elements[0] == ir.SymbolAddress("a", 4, generic=True)
+        assert p.initializer.elements[1] == ir.SymbolAddress("a", 8, mask=0xFF00)
+        assert p.initializer.elements[2] == ir.MaskedConstant(0xFF, ir.Immediate(1546))
+        assert isinstance(t.initializer, ir.InitializerList)
 
     def test_functions(self) -> None:
         module = parse(

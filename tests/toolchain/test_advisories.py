@@ -1,4 +1,4 @@
-"""The numbered messages of ptxas: real ones provoked, and the wording of both releases recognised."""
+"""The numbered messages of ptxas: real ones provoked, and the wording of both releases recognized."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ warps, and four of them read.
 Half of the rows are missing. Which four warps have to read? The kernel is `product`, at the end.
 """
 CODE = changed(code_on_page(__file__, "def run("), ("import numpy as np\n\nimport ptxlab\n", ""))
-LAST = "\n\nproduct = multiply.specialise(rows=128, epilogue={}, zero={})\n"
+LAST = "\n\nproduct = multiply.specialize(rows=128, epilogue={}, zero={})\n"
 
 
 def launch(random: np.random.Generator) -> Case:

@@ -1,7 +1,7 @@
 """`@kernel`: a Python function that is a kernel.
 
 The Python runs once, when the PTX is first asked for; each call in it writes one instruction. Keyword-only parameters
-are compile-time arguments: `gemm.specialise(TILE=64)` is the kernel written with that value.
+are compile-time arguments: `gemm.specialize(TILE=64)` is the kernel written with that value.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Kernel(Launchable):
         self.constants = constants or {}
         self.__doc__ = function.__doc__
         self._position = position
-        self._specialised: dict[tuple[tuple[str, str], ...], Kernel] = {}
+        self._specialized: dict[tuple[tuple[str, str], ...], Kernel] = {}
 
     @property
     def name(self) -> str:
@@ -59,15 +59,15 @@ class Kernel(Launchable):
         given = "".join(f"_{name}_{text:.40}" for name, text in texts.items())
         return "".join(c if c.isascii() and (c.isalnum() or c in "_$") else "_" for c in self.function.__name__ + given)
 
-    def specialise(self, **constants: Any) -> Kernel:
+    def specialize(self, **constants: Any) -> Kernel:
         """The kernel with other compile-time arguments."""
         refuse_unknown(self.function, inspect.getfullargspec(self.function).kwonlyargs, constants)
         chosen = self.constants | constants
         key = constants_key(chosen)
-        found = self._specialised.get(key)
+        found = self._specialized.get(key)
         if found is None:
             found = Kernel(self.function, self.target, self.version, self.directives, self._position, chosen)
-            self._specialised[key] = found
+            self._specialized[key] = found
         return found
 
     @cached_property
@@ -268,7 +268,7 @@ def numbers_of(name: str, value: int | Sequence[int], position: SourcePosition) 
 def write_kernel(program: TracedModule, kernel: Kernel) -> None:
     """Run the kernel's Python and append what it writes."""
     parameters, constants, _ = read_parameters(kernel.function, kernel._position)
-    check_constants(kernel.function, constants, kernel.constants, f"`{kernel.function.__name__}.specialise({{}}=...)`")
+    check_constants(kernel.function, constants, kernel.constants, f"`{kernel.function.__name__}.specialize({{}}=...)`")
     trace = Trace(program, kernel.name, "entry", kernel.function.__code__)
     trace.names.update(parameter.name for parameter in parameters)
     with writing(trace):

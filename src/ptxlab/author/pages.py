@@ -45,7 +45,7 @@ PAGES = {
     "missing-argument": (
         "A kernel or function is written without a compile-time argument that it needs.\n\n"
         "Parameters after `*` are compile-time arguments; without a default, they are given by "
-        "`kernel.specialise(TILE=64)`, or where the function is called."
+        "`kernel.specialize(TILE=64)`, or where the function is called."
     ),
     "unused-default": (
         "A parameter of a kernel has a default value, and PTX has none.\n\n"

@@ -5,7 +5,7 @@ from ptxlab import ir
 _BYTES = frozenset(0xFF << shift for shift in range(0, 64, 8))
 
 
-def misfit(value: ir.Initialiser, variable: ir.Variable, spaces: dict[str, str]) -> str | None:
+def misfit(value: ir.Initializer, variable: ir.Variable, spaces: dict[str, str]) -> str | None:
     """What is wrong with an initial value, or None; `spaces` says where the variables of the module are."""
     if variable.type.kind == "o":
         return _wrong_properties(value, variable.type.name)
@@ -24,8 +24,8 @@ _PROPERTIES = {
 _WORDS = frozenset("nearest linear wrap mirror clamp_ogl clamp_to_edge clamp_to_border".split())
 
 
-def _wrong_properties(value: ir.Initialiser, type: str) -> str | None:
-    if not isinstance(value, ir.InitialiserList):
+def _wrong_properties(value: ir.Initializer, type: str) -> str | None:
+    if not isinstance(value, ir.InitializerList):
         return "is not a list of properties in braces"
     for part in value.elements:
         if not isinstance(part, ir.Field):
@@ -37,9 +37,9 @@ def _wrong_properties(value: ir.Initialiser, type: str) -> str | None:
     return None
 
 
-def _misfit(value: ir.Initialiser, variable: ir.Variable, spaces: dict[str, str], depth: int) -> str | None:
+def _misfit(value: ir.Initializer, variable: ir.Variable, spaces: dict[str, str], depth: int) -> str | None:
     levels = len(variable.dimensions) + (variable.vector > 1)
-    if isinstance(value, ir.InitialiserList):
+    if isinstance(value, ir.InitializerList):
         if depth >= levels:
             return "has braces where one value belongs"
         extent = variable.dimensions[depth] if depth < len(variable.dimensions) else variable.vector

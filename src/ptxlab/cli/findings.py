@@ -28,7 +28,7 @@ format_option = click.option(
 
 
 def has_color(stream: TextIO) -> bool:
-    """Whether colour is wanted: on terminals, or where FORCE_COLOR is set, and not where NO_COLOR is."""
+    """Whether color is wanted: on terminals, or where FORCE_COLOR is set, and not where NO_COLOR is."""
     if os.environ.get("FORCE_COLOR") and not os.environ.get("NO_COLOR"):
         return True
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

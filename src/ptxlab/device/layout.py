@@ -164,10 +164,10 @@ def _initial_names(name: str, variables: dict[str, ir.Variable], seen: set[str])
     if name in seen or name not in variables:
         return
     seen.add(name)
-    pending = [variables[name].initialiser]
+    pending = [variables[name].initializer]
     while pending:
         initial = pending.pop()
-        if isinstance(initial, ir.InitialiserList):
+        if isinstance(initial, ir.InitializerList):
             pending.extend(initial.elements)
         elif isinstance(initial, ir.SymbolAddress):
             yield initial.name
@@ -255,21 +255,21 @@ class Variables:
         """What a variable holds before the first launch."""
         size = max(variable.type.width // 8, 1)
         data = bytearray(size_of_variable(variable))
-        if variable.initialiser is not None:
-            self._fill(data, 0, variable.initialiser, list(variable.dimensions), variable, size, function_address)
+        if variable.initializer is not None:
+            self._fill(data, 0, variable.initializer, list(variable.dimensions), variable, size, function_address)
         return data
 
     def _fill(
         self,
         data: bytearray,
         at: int,
-        initial: ir.Initialiser,
+        initial: ir.Initializer,
         extents: list[int | None],
         variable: ir.Variable,
         size: int,
         functions: dict[str, int],
     ) -> None:
-        if isinstance(initial, ir.InitialiserList):
+        if isinstance(initial, ir.InitializerList):
             stride = size * (variable.vector if not extents[1:] and extents else 1)
             for extent in extents[1:]:
                 stride *= extent or 1
@@ -281,7 +281,7 @@ class Variables:
         value = self._initial_value(initial, variable, functions)
         data[at : at + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
-    def _initial_value(self, initial: ir.Initialiser, variable: ir.Variable, functions: dict[str, int]) -> int:
+    def _initial_value(self, initial: ir.Initializer, variable: ir.Variable, functions: dict[str, int]) -> int:
         match initial:
             case ir.Immediate() if initial.is_float:
                 if variable.type.name == "f32":
@@ -304,12 +304,12 @@ class Variables:
 
 def has_addresses(variable: ir.Variable) -> bool:
     """Whether a variable starts with an address, which is another one on every device."""
-    pending = [variable.initialiser]
+    pending = [variable.initializer]
     while pending:
         initial = pending.pop()
         if isinstance(initial, ir.SymbolAddress):
             return True
-        if isinstance(initial, ir.InitialiserList):
+        if isinstance(initial, ir.InitializerList):
             pending.extend(initial.elements)
     return False
 

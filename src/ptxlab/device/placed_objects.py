@@ -86,8 +86,8 @@ _MODES = {"wrap": "wrap", "mirror": "mirror", "clamp_to_edge": "clamp", "clamp_t
 
 def _described(variable: ir.Variable) -> Sampler:
     """The sampler that an initial value describes: `{ addr_mode_0 = clamp_to_edge, filter_mode = linear }`."""
-    initial = variable.initialiser
-    parts = initial.elements if isinstance(initial, ir.InitialiserList) else ()
+    initial = variable.initializer
+    parts = initial.elements if isinstance(initial, ir.InitializerList) else ()
     fields = {part.name: part.value for part in parts if isinstance(part, ir.Field)}
     modes = tuple(_MODES.get(str(fields.get(f"addr_mode_{number}", "wrap")), "wrap") for number in range(3))
     filter = "linear" if fields.get("filter_mode") == "linear" else "point"

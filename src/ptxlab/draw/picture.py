@@ -1,4 +1,4 @@
-"""A picture as a value: panels of cells, each with a few words and a colour."""
+"""A picture as a value: panels of cells, each with a few words and a color."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxlab.draw.drawing import Drawing
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A few words on a colour of the palette; a cell that is not `strong` is drawn fainter."""
+    """A few words on a color of the palette; a cell that is not `strong` is drawn fainter."""
 
     text: str
     color: int
@@ -56,7 +56,7 @@ class Picture(Drawing):
         return f"<picture: {self.title}, {count} panel{'s' * (count != 1)}>"
 
     def text(self, color: bool = False, width: int | None = None) -> str:
-        """For a terminal, with its colours if `color`; what is wider than `width` characters continues below."""
+        """For a terminal, with its colors if `color`; what is wider than `width` characters continues below."""
         from ptxlab.draw.terminal import render
 
         return render(self, color, width)

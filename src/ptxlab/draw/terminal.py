@@ -1,4 +1,4 @@
-"""Pictures as text: cells of one width, on the background of their colour where there are colours."""
+"""Pictures as text: cells of one width, on the background of their color where there are colors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timelines as pictures: a line for each warp, a bar for each span, and below them what the colours mean.
+"""Timelines as pictures: a line for each warp, a bar for each span, and below them what the colors mean.
 
 Asynchronous operations have lines below those of the warps of their block, as many as there are at the same time.
 """
@@ -16,7 +16,7 @@ from ptxlab.timelines import WARP, Span, Timeline, rows_of
 LEFT, RIGHT, TOP = 150, 20, 50  # pixels around the bars, at least
 LETTER = 6.8  # pixels of a letter
 WIDTH, LINE, BAR = 900, 22, 15  # of all bars; from line to line; of a bar, down
-# The colours of what starts with "wait".
+# The colors of what starts with "wait".
 WAITING = ("#e3e3e3", "#f8e0cc", "#dbe6f4", "#e2f0dc", "#eee2f2", "#fdf3c8")
 PARTS = 3  # of an opcode, that are shown
 LETTERS = 110  # of a line of text, for the bars
@@ -109,7 +109,7 @@ class TimelinePicture(Drawing):
             yield f"<text x='{x}' y='{top + 14}' text-anchor='{_anchor(part)}'>{time}{_unit(part, self.unit)}</text>"
 
     def _legend(self, top: float) -> tuple[list[str], int]:
-        """What the colours mean, and how many rows there are beside the first."""
+        """What the colors mean, and how many rows there are beside the first."""
         x, rows, drawn = float(self._left), 0, []
         for label in self.labels:
             if x > self._left and x + 17 + LETTER * len(label) > self._left + WIDTH:

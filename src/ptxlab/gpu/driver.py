@@ -38,7 +38,7 @@ def call(name: str, *arguments: Any) -> Any:
 
 
 def bindings() -> Any:
-    """`cuda.bindings.driver`, initialised; raises `KernelError` where no GPU can be had."""
+    """`cuda.bindings.driver`, initialized; raises `KernelError` where no GPU can be had."""
     found = _open()
     if isinstance(found, Diagnostic):
         raise KernelError([found])
@@ -63,10 +63,10 @@ def _open() -> Any:
     except RuntimeError as missing:
         reason = f"the CUDA driver can't be loaded: {str(missing).lower()}"
         return no_gpu(reason, "install NVIDIA's driver; `nvidia-smi` shows whether it works")
-    return explain_initialisation(status.name) if int(status) else driver
+    return explain_initialization(status.name) if int(status) else driver
 
 
-_INITIALISATION = {
+_INITIALIZATION = {
     "CUDA_ERROR_NO_DEVICE": ("the CUDA driver sees none",
                              "check `nvidia-smi` and the variable `CUDA_VISIBLE_DEVICES`"),
     "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": ("the driver's library and its kernel module have different versions",
@@ -78,9 +78,9 @@ _INITIALISATION = {
 }  # fmt: skip
 
 
-def explain_initialisation(name: str) -> Diagnostic:
+def explain_initialization(name: str) -> Diagnostic:
     """Why the driver, though it is there, has no GPU for us."""
-    return no_gpu(*_INITIALISATION.get(name, (f"the CUDA driver says {name}", "see whether `nvidia-smi` works")))
+    return no_gpu(*_INITIALIZATION.get(name, (f"the CUDA driver says {name}", "see whether `nvidia-smi` works")))
 
 
 def no_gpu(reason: str, help: str) -> Diagnostic:

@@ -1,7 +1,7 @@
 """Variables, their initial values, and the statement that declares them.
 
 A `Variable` is one declared name in any state space, a register or a parameter as well as a global array. Initial
-values are a tree of `InitialiserList` with `Immediate`, `SymbolAddress` and `Field` as leaves.
+values are a tree of `InitializerList` with `Immediate`, `SymbolAddress` and `Field` as leaves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SymbolAddress(Immutable):
-    """The address of a variable or function in an initialiser: `generic(name)+offset`, or a byte of it by `mask`."""
+    """The address of a variable or function in an initializer: `generic(name)+offset`, or a byte of it by `mask`."""
 
     __slots__ = ("generic", "mask", "name", "offset", "resolved")
     fields = ("name", "offset", "generic", "mask")
@@ -46,7 +46,7 @@ class MaskedConstant(Immutable):
 
 
 class Field(Immutable):
-    """`name = value` in the initialiser of a texture, surface or sampler."""
+    """`name = value` in the initializer of a texture, surface or sampler."""
 
     __slots__ = ("name", "value")
     fields = ("name", "value")
@@ -56,17 +56,17 @@ class Field(Immutable):
         self.value = value
 
 
-class InitialiserList(Immutable):
+class InitializerList(Immutable):
     """`{a, b, ...}`"""
 
     __slots__ = ("elements",)
     fields = ("elements",)
 
-    def __init__(self, elements: tuple[Initialiser, ...]) -> None:
+    def __init__(self, elements: tuple[Initializer, ...]) -> None:
         self.elements = elements
 
 
-Initialiser: TypeAlias = Immediate | SymbolAddress | MaskedConstant | Field | InitialiserList
+Initializer: TypeAlias = Immediate | SymbolAddress | MaskedConstant | Field | InitializerList
 
 
 class PointerAttribute(Immutable):
@@ -104,11 +104,11 @@ class Variable(Node):
     """
 
     __slots__ = (
-        "align", "attributes", "bank", "called", "comments", "count", "dimensions", "end", "initialiser", "linkage",
+        "align", "attributes", "bank", "called", "comments", "count", "dimensions", "end", "initializer", "linkage",
         "name", "pointer", "start", "state_space", "type", "vector",
     )  # fmt: skip
     fields = (
-        "state_space", "type", "name", "vector", "align", "count", "dimensions", "initialiser", "linkage", "attributes",
+        "state_space", "type", "name", "vector", "align", "count", "dimensions", "initializer", "linkage", "attributes",
         "pointer", "bank", "comments",
     )  # fmt: skip
 
@@ -122,7 +122,7 @@ class Variable(Node):
         align: int | None = None,
         count: int | None = None,
         dimensions: tuple[int | None, ...] = (),
-        initialiser: Initialiser | None = None,
+        initializer: Initializer | None = None,
         linkage: str | None = None,
         attributes: tuple[Attribute, ...] = (),
         pointer: PointerAttribute | None = None,
@@ -137,7 +137,7 @@ class Variable(Node):
         self.align = align
         self.count = count
         self.dimensions = dimensions
-        self.initialiser = initialiser
+        self.initializer = initializer
         self.linkage = linkage
         self.attributes = attributes
         self.pointer = pointer
@@ -166,9 +166,9 @@ class Variable(Node):
         total = self.vector
         for position, extent in enumerate(self.dimensions):
             if not extent:  # to ptxas, `[0]` is `[]`
-                if position or not isinstance(self.initialiser, InitialiserList):
+                if position or not isinstance(self.initializer, InitializerList):
                     return None
-                extent = len(self.initialiser.elements)
+                extent = len(self.initializer.elements)
             total *= extent
         return total
 

@@ -41,7 +41,7 @@ class Register(Immutable):
 
 
 class VectorElement(Immutable):
-    """One element of a vector register: `%v.x`; colour names stay as written."""
+    """One element of a vector register: `%v.x`; color names stay as written."""
 
     __slots__ = ("element", "register")
     fields = ("register", "element")
@@ -193,7 +193,7 @@ class Element(Immutable):
 class Address(Immutable):
     """`[base+offset]`; `arguments` are what follows a comma: a sampler, coordinates.
 
-    `plus_zero` is true where the source writes `+0`. It is not a part of the value, but ptxas without optimisation
+    `plus_zero` is true where the source writes `+0`. It is not a part of the value, but ptxas without optimization
     makes an addition of it, so it is printed again.
     """
 

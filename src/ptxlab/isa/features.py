@@ -1,4 +1,4 @@
-"""When parts of the language other than instructions became available: directives, declarations, types, initialisers.
+"""When parts of the language other than instructions became available: directives, declarations, types, initializers.
 
 `example` is a piece of a module that uses the feature; the tests ask ptxas about it at `since` and one step below.
 """
@@ -60,10 +60,10 @@ FEATURES = {
     ),
     "generic": Feature("`generic()`", since("3.1"), f".global .u32 g;\n.global .u64 p = generic(g);\n{_KERNEL}"),
     "mask": Feature("a byte of an address", since("7.1"), f".global .u32 g;\n.global .u8 p = 0xff(g);\n{_KERNEL}"),
-    "address_initialiser": Feature(
+    "address_initializer": Feature(
         "addresses as initial values", since("2.1"), f".global .u32 g;\n.global .u64 p = g;\n{_KERNEL}"
     ),
-    "function_initialiser": Feature(
+    "function_initializer": Feature(
         "functions as initial values", since("2.1 sm_20"), f".func f() {{ ret; }}\n.global .u64 p = f;\n{_KERNEL}"
     ),
     "f16x2": Feature("the type `.f16x2`", since("4.2 sm_53"), f".global .f16x2 g;\n{_KERNEL}"),

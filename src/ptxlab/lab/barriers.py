@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.device.trace_format import ARRIVED, AT_BARRIER, COMPLETED, EXPECTED, INITIALISED, OBSERVED, OPENED, PHASE
+from ptxlab.device.trace_format import ARRIVED, AT_BARRIER, COMPLETED, EXPECTED, INITIALIZED, OBSERVED, OPENED, PHASE
 from ptxlab.lab.waiting import Waiting
 from ptxlab.trace.barriers import BarrierHistory
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.warp_steps import WarpSteps
 
 WORDS = {
-    INITIALISED: "initialised", ARRIVED: "arrived", EXPECTED: "expects", COMPLETED: "bytes", PHASE: "phase",
+    INITIALIZED: "initialized", ARRIVED: "arrived", EXPECTED: "expects", COMPLETED: "bytes", PHASE: "phase",
     OBSERVED: "seen", AT_BARRIER: "arrived", OPENED: "phase",
 }  # fmt: skip
 MOST = 4000  # events of a barrier in one window

@@ -56,7 +56,7 @@ def compare(
     values, mirrors = mirror(args, gpu)
     regions = [*pack(module, kernel, values).regions, *_surfaces(values)]
     variables = Variables(emulated, kernel, load(module, kernel, gpu, state, options.compile))
-    variables.equalise()
+    variables.equalize()
     kept: dict[int, bytearray] = {}
     hardware = launch_there(module, kernel, gpu, state, args, collecting, kept)
     if not hardware.diagnostics:
@@ -221,7 +221,7 @@ class Variables:
                 if there is not None and there[1] == region.size:
                     self.pairs.append((variable, region, there[0]))
 
-    def equalise(self) -> None:
+    def equalize(self) -> None:
         """Give the GPU's variables the values that the emulator's have."""
         with current(self.gpu.number):
             for _, region, address in self.pairs:

@@ -2,7 +2,7 @@
 
 An edit is noticed at the next launch, for the price of one comparison where no program has been edited since the last
 one (`ptxlab.ir.node`). Where one has, the text decides: a module whose text is another one is checked, compiled and
-loaded again, and its variables are initialised again, as they were set or as the PTX says.
+loaded again, and its variables are initialized again, as they were set or as the PTX says.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Context:
         self.start_anew()
 
     def start_anew(self) -> None:
-        """Have variables initialised again on every device, as they were set or as the PTX says."""
+        """Have variables initialized again on every device, as they were set or as the PTX says."""
         self.host.ran_on = None
         self.memory = ModuleMemory(self.host)
         self._on_gpu: GpuState | None = None

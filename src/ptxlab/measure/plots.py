@@ -11,8 +11,8 @@ from typing import Any
 from ptxlab.measure.record import Record, Sized
 from ptxlab.report import KernelError, error
 
-COLOURS = {"variant": "#2f6db3", "library": "#8a8f98", "ceiling": "#c3c8d0"}
-MARKERS = "osD^vPX*<>ph"  # two more than there are colours, so that these meet others the second time round
+COLORS = {"variant": "#2f6db3", "library": "#8a8f98", "ceiling": "#c3c8d0"}
+MARKERS = "osD^vPX*<>ph"  # two more than there are colors, so that these meet others the second time round
 ACROSS = 3  # sizes side by side
 
 
@@ -48,8 +48,8 @@ def bars(record: Record) -> Any:
         ]
         values = [one.bandwidth / 1e9 if by_memory else one.flops / 1e12 for one in contenders]
         spreads = [value * one.spread for value, one in zip(values, contenders, strict=True)]
-        colours = [COLOURS[one.kind] for one in contenders]
-        drawn = axis.barh([one.name for one in contenders], values, xerr=spreads, color=colours, capsize=3)
+        colors = [COLORS[one.kind] for one in contenders]
+        drawn = axis.barh([one.name for one in contenders], values, xerr=spreads, color=colors, capsize=3)
         axis.bar_label(drawn, [f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in values], padding=3)
         axis.invert_yaxis()
         axis.set_xlabel("GB/s" if by_memory else "TFLOP/s")

@@ -65,7 +65,7 @@ def _machine(speed: int) -> Any:
 def compile_text(text: str, *, speed: int = 2) -> bytes:
     """An object file for this machine.
 
-    `speed` is how much to optimise, from 0 to 3; 1 does only what pays at once, for code that is large, and 0 nothing:
+    `speed` is how much to optimize, from 0 to 3; 1 does only what pays at once, for code that is large, and 0 nothing:
     that takes time in proportion to the text. 3 is for loops that become vectors, the widest that the processor has:
     they are not unrolled before.
     """

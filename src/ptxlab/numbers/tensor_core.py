@@ -2,7 +2,7 @@
 
 A step takes the products `a * b` exactly, aligns them and the accumulator to the largest exponent among them, cuts what
 is below a number of fraction bits that differs between architectures, adds up without loss, and brings the sum back
-to the format of the result. Products are not normalised before they are aligned: the exponent of a product is the sum
+to the format of the result. Products are not normalized before they are aligned: the exponent of a product is the sum
 of its factors' exponents. How many products make a step, and how many bits are kept, is in `tensor_core_models`.
 
 The model is that of MMA-Sim (arXiv 2511.10909); what it says of sm_90 was found again on an H200, bit for bit.
@@ -42,7 +42,7 @@ INFINITIES = 1
 ONE_NAN = 2
 
 # Formats of factors: bits of the exponent and of the mantissa, use of the highest exponent, least exponent to which
-# subnormal numbers are normalised. Where an architecture converts fp8 to f16 before it multiplies, they become normal.
+# subnormal numbers are normalized. Where an architecture converts fp8 to f16 before it multiplies, they become normal.
 FORMATS = {
     "f16": (5, 10, INFINITIES, -14),
     "bf16": (8, 7, INFINITIES, -126),

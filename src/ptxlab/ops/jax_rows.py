@@ -75,7 +75,7 @@ def _of_rms_norm(x: Any, weight: Any, eps: float, change: Any) -> tuple[Any, Any
     return found.astype(x.dtype), _over_rows(given * normal, weight)
 
 
-def quantised_rms_norm(x: Any, weight: Any, eps: float, residual: Any, quantize: Any) -> Any:
+def quantized_rms_norm(x: Any, weight: Any, eps: float, residual: Any, quantize: Any) -> Any:
     """`ptxlab.kernels.rms_norm` with `quantize`, which has no gradient."""
     by_row = is_by_row(quantize)
     nothing = shaped((0,), "float32")
@@ -84,7 +84,7 @@ def quantised_rms_norm(x: Any, weight: Any, eps: float, residual: Any, quantize:
         nothing if residual is None else _like(x),
         shaped(x.shape[:-1], "float32") if by_row else nothing,
     ]
-    made, *others = execute("quantised_rms_norm", (x, weight, eps, residual, None if by_row else quantize), results)
+    made, *others = execute("quantized_rms_norm", (x, weight, eps, residual, None if by_row else quantize), results)
     wanted = [one for one, form in zip(others, results[1:], strict=True) if form is not nothing]
     return (made, *wanted) if wanted else made
 

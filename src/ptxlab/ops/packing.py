@@ -106,7 +106,7 @@ def packs(given: Matrix, found: Matrix) -> Iterator[Launch]:
     inner, columns = extents[-2:]
     rows, pieces = extents[-3] * inner, -(-columns // (ROW // given.size))
     source = flat(given.array.view(f"u{given.size}")) if given.gpu is None else given.address
-    pack = pack_rows.specialise(SIZE=given.size, TURNED=abs(strides[-2]) < abs(strides[-1]))
+    pack = pack_rows.specialize(SIZE=given.size, TURNED=abs(strides[-2]) < abs(strides[-1]))
     for number, index in enumerate(product(*map(range, extents[:-3]))):
         start = sum(at * step for at, step in zip(index, strides[:-3], strict=True))
         sizes = start, number * rows, rows, inner, columns, *strides[-3:]

@@ -231,7 +231,7 @@ def _gemv(problem: Problem, sides: Sequence[tuple[Matrix, bool]], target: Matrix
     ahead = min(AHEAD, -(-problem.k // (THREADS * 8)))
     arrays = [one.view() for one in (matrix, row, target)]
     return Launch(
-        gemv.specialise(TYPE="bf16", VECTOR=8, AHEAD=ahead), (problem.n, 1), THREADS, [*arrays, problem.n, problem.k]
+        gemv.specialize(TYPE="bf16", VECTOR=8, AHEAD=ahead), (problem.n, 1), THREADS, [*arrays, problem.n, problem.k]
     )
 
 

@@ -67,7 +67,7 @@ def rms_norm(
     if not as_operator and is_jax(x.__class__):
         return _norm_of_jax(x, weight, eps, residual, quantize, out)
     if quantize is not None:
-        return _quantised_norm(x, weight, eps, residual, quantize, out)
+        return _quantized_norm(x, weight, eps, residual, quantize, out)
     if residual is None:
         if as_operator:
             return _rms_norm.operator(x, weight, eps)
@@ -82,23 +82,23 @@ def rms_norm(
 def _norm_of_jax(x: Any, weight: Array, eps: float, residual: Array | None, quantize: Array | str, out: Any) -> Any:
     refuse_out(out)
     if quantize is not None:
-        return jax_rows.quantised_rms_norm(x, weight, eps, residual, quantize)
+        return jax_rows.quantized_rms_norm(x, weight, eps, residual, quantize)
     if residual is None:
         return jax_rows.rms_norm(eps)(x, weight)
     return jax_rows.add_rms_norm(eps)(x, residual, weight)
 
 
-def _quantised_norm(
+def _quantized_norm(
     x: Array, weight: Array, eps: float, residual: Array | None, quantize: Array | str, out: Any
 ) -> Any:
     by_row = kernels.is_by_row(quantize)
     scale = None if by_row else quantize
     if out is None and is_traced():
-        found = _quantised.operator(x, weight, eps, residual, scale)
+        found = _quantized.operator(x, weight, eps, residual, scale)
     else:
-        found = _quantised((x, weight, residual, scale), (out, None, None), (eps,))
+        found = _quantized((x, weight, residual, scale), (out, None, None), (eps,))
         if found is None:
-            found = _quantised.operator.differentiate(x, weight, eps, residual, scale)
+            found = _quantized.operator.differentiate(x, weight, eps, residual, scale)
     made, summed, scales = found
     results = (made, *([] if residual is None else [summed]), *([scales] if by_row else []))
     return results[0] if len(results) == 1 else results
@@ -126,9 +126,9 @@ def cross_entropy(x: Any, targets: Any, *, ignore_index: int = -100, reduction: 
     return total if reduction == "sum" else total / (targets != ignore_index).sum()
 
 
-def _quantised_of_tensors(x: Any, weight: Array, eps: float, residual: Array | None, scale: Any) -> Any:
+def _quantized_of_tensors(x: Any, weight: Array, eps: float, residual: Array | None, scale: Any) -> Any:
     """For torch's operator: always three results, empty ones where there are fewer."""
-    made, *others = _quantised.compute((x, weight, residual, scale), (None, None, None), (eps,))
+    made, *others = _quantized.compute((x, weight, residual, scale), (None, None, None), (eps,))
     return made, *(empty(x, (0,), "f32") if one is None else one for one in others)
 
 
@@ -136,7 +136,7 @@ def _like(x: Any, *others: Any) -> Any:
     return x.new_empty(x.shape)
 
 
-def _describe_quantised(x: Any, weight: Array, eps: float, residual: Array | None, scale: Any) -> Any:
+def _describe_quantized(x: Any, weight: Array, eps: float, residual: Array | None, scale: Any) -> Any:
     summed = empty(x, (0,), "f32") if residual is None else _like(x)
     scales = empty(x, (0,), "f32") if scale is not None else empty(x, x.shape[:-1], "f32")
     return empty(x, x.shape, "e4m3"), summed, scales
@@ -178,13 +178,13 @@ _add_rms_norm: Calls = calls_of(
         gradients.ADD_RMS_NORM,
     ),
 )
-_quantised: Calls = calls_of(
-    kernels.QUANTISED_RMS_NORM,
+_quantized: Calls = calls_of(
+    kernels.QUANTIZED_RMS_NORM,
     Operator(
-        "quantised_rms_norm",
+        "quantized_rms_norm",
         "(Tensor x, Tensor weight, float eps, Tensor? residual, Tensor? scale) -> (Tensor, Tensor, Tensor)",
-        _quantised_of_tensors,
-        _describe_quantised,
+        _quantized_of_tensors,
+        _describe_quantized,
     ),
 )
 _cross_entropy: Calls = calls_of(

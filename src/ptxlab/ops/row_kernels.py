@@ -94,7 +94,7 @@ ADD_RMS_NORM = Declaration(
 )
 
 
-def _check_quantised(x: Matrix, weight: Matrix, residual: Matrix | None, scale: Matrix | None, epsilon: float) -> None:
+def _check_quantized(x: Matrix, weight: Matrix, residual: Matrix | None, scale: Matrix | None, epsilon: float) -> None:
     _check_rms_norm(x, weight)
     if residual is not None:
         require("residual", residual, x.shape, x.type, ", as `x` is")
@@ -102,12 +102,12 @@ def _check_quantised(x: Matrix, weight: Matrix, residual: Matrix | None, scale: 
         raise ValueError("`quantize` is an array of more than one number: the scale of all rows is one")
 
 
-def _quantised_forms(x: Matrix, weight: Matrix, residual: Matrix | None, scale: Matrix | None, _: float) -> list[Form]:
+def _quantized_forms(x: Matrix, weight: Matrix, residual: Matrix | None, scale: Matrix | None, _: float) -> list[Form]:
     summed = None if residual is None else (x.shape, x.type)
     return [(x.shape, "e4m3"), summed, (x.shape[:-1], "f32") if scale is None else None]
 
 
-def _quantised(
+def _quantized(
     x: Array,
     weight: Array,
     residual: Array | int,
@@ -122,12 +122,12 @@ def _quantised(
     return fused(x, weight, out, residual, summed, scale if is_whole else scales, epsilon=epsilon, form=fusion)
 
 
-QUANTISED_RMS_NORM = Declaration(
+QUANTIZED_RMS_NORM = Declaration(
     {"x": _X, "weight": _WEIGHT, "residual": _RESIDUAL, "quantize": Argument(("f32",), 5)},
     {"out": Argument(("e4m3",), 2), "the sum": _SUM, "the scales": Argument(("f32",), 5)},
-    _check_quantised,
-    _quantised_forms,
-    _quantised,
+    _check_quantized,
+    _quantized_forms,
+    _quantized,
 )
 
 _CLASSES = Argument(("s64", "s32"), 1)
@@ -190,7 +190,7 @@ CROSS_ENTROPY_GRADIENT = Declaration(
 
 
 def is_by_row(quantize: Array | str) -> bool:
-    """Whether each row of the quantised norm has a scale of its own; else `quantize` is the scale of all of them."""
+    """Whether each row of the quantized norm has a scale of its own; else `quantize` is the scale of all of them."""
     if isinstance(quantize, str) and quantize != "row":
         raise ValueError(f'quantize={quantize!r}: it is "row", or an array of one float32, the scale')
     return isinstance(quantize, str)

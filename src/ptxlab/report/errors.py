@@ -24,7 +24,7 @@ class DiagnosedError(Exception):
         return render([*self.diagnostics, *self.warnings]).rstrip("\n")
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows: the user's own lines, then the diagnostics in colour."""
+        """What IPython shows: the user's own lines, then the diagnostics in color."""
         import traceback
 
         own = [frame for frame in traceback.extract_tb(self.__traceback__) if not is_inner(frame.filename)]

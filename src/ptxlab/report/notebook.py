@@ -13,7 +13,7 @@ from ptxlab.report.terminal import STYLES, colored, printable_lines
 if TYPE_CHECKING:
     from ptxlab.report.diagnostic import Diagnostic
 
-# Colours of a middle brightness: a page does not know whether the notebook around it is dark.
+# Colors of a middle brightness: a page does not know whether the notebook around it is dark.
 _COLORS = {"error": "#e5534b", "warning": "#c69026", "note": "#2f9bb3", "help": "#3f9f4f", "margin": "#6a86d6"}
 _CODES = {STYLES[style]: color for style, color in _COLORS.items()}
 _PAINTED = re.compile("\x1b\\[([0-9;]*)m([^\x1b]*)\x1b\\[0m")
@@ -22,7 +22,7 @@ _CELL = "padding:0.1em 0.9em 0.1em 0; text-align:left; font-family:monospace; bo
 
 
 def findings_html(found: Iterable[Diagnostic]) -> str:
-    """The full rendering of diagnostics, in colour."""
+    """The full rendering of diagnostics, in color."""
     return "".join(f'<pre style="{_PRE}">{_painted(full(one, colored))}</pre>' for one in found)
 
 
@@ -53,7 +53,7 @@ def folded_html(title: str, inside: str) -> str:
 
 
 def _painted(text: str) -> str:
-    """Text with the colours of a terminal as HTML; its own characters were made printable before."""
+    """Text with the colors of a terminal as HTML; its own characters were made printable before."""
     parts, end = [], 0
     for found in _PAINTED.finditer(text):
         color = f"color:{_CODES[found[1]]}; " if found[1] in _CODES else ""

@@ -1,4 +1,4 @@
-"""Text made fit for a terminal: colour, control characters and the columns characters take."""
+"""Text made fit for a terminal: color, control characters and the columns characters take."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plain(style: str, text: str) -> str:
 
 
 def colored(style: str, text: str) -> str:
-    """`text` in an ANSI colour of `STYLES`."""
+    """`text` in an ANSI color of `STYLES`."""
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if text else text
 
 

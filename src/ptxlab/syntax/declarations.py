@@ -13,7 +13,7 @@ from ptxlab.report.nearest import nearest
 from ptxlab.syntax.comments import make_comment
 from ptxlab.syntax.constants import read_integer, read_small_integer
 from ptxlab.syntax.cursor import Cursor
-from ptxlab.syntax.initialisers import read_initialiser
+from ptxlab.syntax.initializers import read_initializer
 from ptxlab.syntax.scope import Scope
 
 _Variable = draft(Variable)
@@ -57,7 +57,7 @@ def read_declaration(cursor: Cursor, scope: Scope, linkage: str | None, start: i
             variable.linkage = linkage
         if cursor.at("="):
             cursor.advance()
-            variable.initialiser = read_initialiser(cursor, scope)
+            variable.initializer = read_initializer(cursor, scope)
         variables.append(variable)
         scope.declare(variable)
     cursor.expect_semicolon(f"the declaration of `{variables[-1].name}`" if variables else "the declaration")

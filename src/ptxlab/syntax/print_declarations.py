@@ -7,8 +7,8 @@ from ptxlab.ir import (
     Declaration,
     Field,
     Immediate,
-    Initialiser,
-    InitialiserList,
+    Initializer,
+    InitializerList,
     MaskedConstant,
     Variable,
 )
@@ -77,15 +77,15 @@ def print_variable(variable: Variable) -> str:
         text += f"<{variable.count}>"
     for extent in variable.dimensions:
         text += "[]" if extent is None else f"[{extent}]"
-    if variable.initialiser is not None:
-        text += f" = {print_initialiser(variable.initialiser)}"
+    if variable.initializer is not None:
+        text += f" = {print_initializer(variable.initializer)}"
     return text
 
 
-def print_initialiser(value: Initialiser) -> str:
+def print_initializer(value: Initializer) -> str:
     """An initial value as text."""
-    if isinstance(value, InitialiserList):
-        return "{" + ", ".join(map(print_initialiser, value.elements)) + "}"
+    if isinstance(value, InitializerList):
+        return "{" + ", ".join(map(print_initializer, value.elements)) + "}"
     if isinstance(value, Immediate):
         return print_immediate(value)
     if isinstance(value, Field):

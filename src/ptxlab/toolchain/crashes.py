@@ -10,7 +10,7 @@ from ptxlab.isa import Match
 from ptxlab.report import Source, Span
 from ptxlab.syntax import read
 
-_COUNT = "ptxas 13.0 crashes on an mbarrier initialised with the constant count 0; the count must be 1 to 1048575"
+_COUNT = "ptxas 13.0 crashes on an mbarrier initialized with the constant count 0; the count must be 1 to 1048575"
 _DESCRIPTOR = "ptxas 13.0 crashes on a `wgmma` whose matrix descriptor is the constant 0"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxlab.device.layout import shared_variables
-from ptxlab.device.trace_format import ARRIVED, AT_BARRIER, COMPLETED, EXPECTED, INITIALISED, OBSERVED, OPENED, PHASE
+from ptxlab.device.trace_format import ARRIVED, AT_BARRIER, COMPLETED, EXPECTED, INITIALIZED, OBSERVED, OPENED, PHASE
 from ptxlab.trace.columns import Numbers, stable_order
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Barriers:
     @cached_property
     def _by_block(self) -> tuple[Numbers, Numbers]:
         """The events of barriers, those of the barriers of one block together, and which block that is."""
-        chosen = np.flatnonzero((self._events["kind"] >= INITIALISED) & (self._events["kind"] <= OPENED))
+        chosen = np.flatnonzero((self._events["kind"] >= INITIALIZED) & (self._events["kind"] <= OPENED))
         blocks = self._events["block"][chosen].astype(np.int64)
         order = stable_order(blocks)
         return chosen[order], blocks[order]
@@ -137,7 +137,7 @@ class Barriers:
     def _mbarrier_states(self, events: Numbers) -> tuple[Numbers, ...]:
         """Arrivals expected and missing, pending bytes, complete phases, and waits, after each event."""
         kinds, sizes = self._events["kind"][events], self._events["size"][events].astype(np.int64)
-        starts, ends = kinds == INITIALISED, kinds == PHASE
+        starts, ends = kinds == INITIALIZED, kinds == PHASE
         arrived = np.where(kinds == ARRIVED, sizes, 0)
         dropped = np.where(self._drops[self._events["instruction"][events]], arrived, 0)
         # What threads have dropped out of, phases after it do not expect.

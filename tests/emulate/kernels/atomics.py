@@ -49,7 +49,7 @@ def atomic_floats(rng):
     return Run([Launch("atomic_floats", 3, 128, [x, singles, doubles, halves, bfloats, 300])], checks)
 
 
-@case("atomics", BUILDS, synchronises="block")
+@case("atomics", BUILDS, synchronizes="block")
 def atomics_in_shared(rng):
     x = whole(rng, 0, 1000, 333)
     out = np.zeros(6, np.int32)
@@ -67,13 +67,13 @@ def largest_by_swap(rng):
     return Run([Launch("largest_by_swap", 2, 128, [x, largest, shorts, 200])], checks)
 
 
-@case("atomics", BUILDS, synchronises="fence")
+@case("atomics", BUILDS, synchronizes="fence")
 def under_lock(rng):
     counter = np.zeros(1, np.int32)
     return Run([Launch("under_lock", 3, 64, [counter, 10])], [same(counter, 3 * 2 * 10)])
 
 
-@case("blocks", "sm_80", synchronises="block fence")
+@case("blocks", "sm_80", synchronizes="block fence")
 def smooth_together(rng):
     now = floats(rng, 300)
     following, arrived = np.zeros_like(now), np.zeros(1, np.uint32)
@@ -84,7 +84,7 @@ def smooth_together(rng):
     return Run([launch], [close(now, expected, 1e-5, 1e-6), same(arrived, 20)])
 
 
-@case("blocks", "sm_80", synchronises="block fence")
+@case("blocks", "sm_80", synchronizes="block fence")
 def broadcast_by_flag(rng):
     x = whole(rng, -99, 99, 150)
     squares, flag, out = np.zeros_like(x), np.zeros(1, np.int32), np.zeros((3, 150), np.int32)
@@ -92,14 +92,14 @@ def broadcast_by_flag(rng):
     return Run([Launch("broadcast_by_flag", 4, 64, [x, squares, flag, out, 150])], [same(out, expected)])
 
 
-@case("blocks", "sm_80", synchronises="fence")
+@case("blocks", "sm_80", synchronizes="fence")
 def pass_the_token(rng):
     x = whole(rng, -99, 99, 8)
     sums, turn = np.zeros_like(x), np.zeros(1, np.int32)
     return Run([Launch("pass_the_token", 8, 32, [x, sums, turn])], [same(sums, x.cumsum()), same(turn, 8)])
 
 
-@case("blocks", "sm_80", synchronises="block")
+@case("blocks", "sm_80", synchronizes="block")
 def work_queue(rng):
     lengths = whole(rng, 0, 200, 15)
     results, following = np.zeros_like(lengths), np.zeros(1, np.int32)

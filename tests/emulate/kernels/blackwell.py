@@ -6,7 +6,7 @@ import numpy as np
 from tests.emulate.kernels.case import Launch, Run, case, same, whole
 
 
-@case("blackwell", "sm_100a", synchronises="block")
+@case("blackwell", "sm_100a", synchronizes="block")
 def blackwell_product(rng):
     depth = 128
     a, b = (whole(rng, -8, 9, rows, depth, type=np.float32) for rows in (128, 64))

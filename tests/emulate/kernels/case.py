@@ -56,20 +56,20 @@ class Case:
     name: str
     path: Path
     make: Callable[[np.random.Generator], Run]
-    synchronises: frozenset[str]
+    synchronizes: frozenset[str]
     """How its threads are ordered, for tests that take the order away: barriers of the `block`, the `warp` or the
     `cluster`, a `fence` or release and acquire between blocks, an `mbarrier`, an asynchronous `copy` that is waited
     for."""
 
 
 def case(
-    source: str, builds: str = "", synchronises: str = ""
+    source: str, builds: str = "", synchronizes: str = ""
 ) -> Callable[[Callable[[np.random.Generator], Run]], Callable[[np.random.Generator], Run]]:
     """Register a case for each build of `source`; a source without builds is a file of `hand/`."""
     paths = [ROOT / "ptx" / f"{source}.{build}.ptx" for build in builds.split()] or [ROOT / "hand" / f"{source}.ptx"]
 
     def register(make: Callable[[np.random.Generator], Run]) -> Callable[[np.random.Generator], Run]:
-        order = frozenset(synchronises.split())
+        order = frozenset(synchronizes.split())
         CASES.extend(Case(f"{make.__name__}-{path.stem}", path, make, order) for path in paths)
         return make
 

@@ -7,27 +7,27 @@ from tests.emulate.kernels.case import Launch, Run, case, floats, same, whole
 BUILDS = "sm_90 sm_90.G"
 
 
-@case("clusters", BUILDS, synchronises="cluster")
+@case("clusters", BUILDS, synchronizes="cluster")
 def cluster_ring(rng):
     x = whole(rng, -999, 999, 4, 3, 64)  # clusters, blocks, threads
     out = np.zeros_like(x)
     return Run([Launch("cluster_ring", 12, 64, [x, out], cluster=3)], [same(out, np.roll(x, -1, 1)[:, :, ::-1])])
 
 
-@case("clusters", BUILDS, synchronises="cluster")
+@case("clusters", BUILDS, synchronizes="cluster")
 def cluster_sums(rng):
     x, out = whole(rng, -999, 999, 3, 256), np.zeros((3, 4), np.int32)
     return Run([Launch("cluster_sums", 12, 64, [x, out])], [same(out, x.sum(1, keepdims=True).repeat(4, 1))])
 
 
-@case("clusters", BUILDS, synchronises="cluster")
+@case("clusters", BUILDS, synchronizes="cluster")
 def cluster_histogram(rng):
     x, bins = whole(rng, 0, 256, 1000), np.zeros(256, np.int32)
     launch = Launch("cluster_histogram", 8, 64, [x, bins, len(x)], cluster=8)
     return Run([launch], [same(bins, np.bincount(x, minlength=256))])
 
 
-@case("clusters", BUILDS, synchronises="cluster")
+@case("clusters", BUILDS, synchronizes="cluster")
 def cluster_transpose(rng):
     x = floats(rng, 32, 32)
     out = np.zeros_like(x)

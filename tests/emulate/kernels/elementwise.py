@@ -72,14 +72,14 @@ def naive_transpose(rng):
     return Run([Launch("naive_transpose", (4, 5), (16, 8), [x, out, 37, 53])], [same(out, x.T)])
 
 
-@case("transposes", "sm_80 sm_80.O0", synchronises="block")
+@case("transposes", "sm_80 sm_80.O0", synchronizes="block")
 def tiled_transpose(rng):
     x = floats(rng, 37, 53, type=np.float64)
     out = np.zeros((53, 37))
     return Run([Launch("tiled_transpose", (4, 3), (16, 16), [x, out, 37, 53])], [same(out, x.T)])
 
 
-@case("transposes", "sm_80 sm_80.O0", synchronises="block")
+@case("transposes", "sm_80 sm_80.O0", synchronizes="block")
 def padded_transpose(rng):
     x = whole(rng, 0, 65536, 70, 45, type=np.uint16)
     out = np.zeros((45, 70), np.uint16)

@@ -6,7 +6,7 @@ from tests.emulate.kernels.arithmetic import signed
 from tests.emulate.kernels.case import Launch, Run, case, same, whole, words
 
 
-@case("barriers", synchronises="block")
+@case("barriers", synchronizes="block")
 def barrier_answers(rng):
     x, out = whole(rng, 0, 100, 64, type=np.uint32), np.zeros((64, 4), np.uint32)
     odd, answers = (x % 2).sum(), int((x > 90).all()) | int((x > 90).any()) << 1
@@ -96,7 +96,7 @@ def hanoi(discs, start, end):
     return [*hanoi(discs - 1, start, third), start * 16 + end, *hanoi(discs - 1, third, end)]
 
 
-@case("ring", synchronises="block mbarrier")
+@case("ring", synchronizes="block mbarrier")
 def ring(rng):
     x = whole(rng, -999, 999, 9, 32)
     out = np.zeros_like(x)
@@ -104,7 +104,7 @@ def ring(rng):
     return Run([Launch("ring", 1, 64, [x, out, 9])], [same(out, expected)])
 
 
-@case("message", synchronises="fence")
+@case("message", synchronizes="fence")
 def message(rng):
     data, flag, out = np.zeros(48, np.uint32), np.zeros(1, np.uint32), np.zeros(48, np.uint32)
     t = np.arange(48)

@@ -7,14 +7,14 @@ from tests.emulate.kernels.case import Check, Launch, Run, case, close, floats, 
 BUILDS = "sm_80 sm_90"
 
 
-@case("library", BUILDS, synchronises="block")
+@case("library", BUILDS, synchronizes="block")
 def cub_reduce(rng):
     x, sums = whole(rng, -999, 999, 300), np.zeros(3, np.int32)
     expected = [part.sum() for part in np.split(x, [128, 256])]
     return Run([Launch("cub_reduce", 3, 128, [x, sums, 300])], [same(sums, expected)])
 
 
-@case("library", BUILDS, synchronises="block")
+@case("library", BUILDS, synchronizes="block")
 def cub_scan(rng):
     x, total = whole(rng, -999, 999, 256), np.zeros(1, np.int32)
     out = np.zeros_like(x)
@@ -22,7 +22,7 @@ def cub_scan(rng):
     return Run([Launch("cub_scan", 1, 64, [x, out, total])], checks)
 
 
-@case("library", BUILDS, synchronises="block")
+@case("library", BUILDS, synchronizes="block")
 def cub_sort(rng):
     keys, values = whole(rng, 0, 65536, 128, type=np.uint32), np.arange(128, dtype=np.int16)
     keys[::9] = 777
@@ -30,14 +30,14 @@ def cub_sort(rng):
     return Run([Launch("cub_sort", 1, 64, [keys, values])], [same(keys, keys[order]), same(values, order)])
 
 
-@case("library", BUILDS, synchronises="block mbarrier copy")
+@case("library", BUILDS, synchronizes="block mbarrier copy")
 def pipeline_sums(rng):
     x, sums = whole(rng, -99, 99, 7, 64), np.zeros(64, np.int32)
     expected = (x * 3 ** np.arange(7)[::-1, None]).sum(0)[::-1]
     return Run([Launch("pipeline_sums", 1, 64, [x, sums, 7])], [same(sums, expected)])
 
 
-@case("library", BUILDS, synchronises="block copy")
+@case("library", BUILDS, synchronizes="block copy")
 def group_copy(rng):
     x = floats(rng, 4, 32, 4)
     out = np.zeros_like(x)
@@ -52,7 +52,7 @@ def sums_by_label(rng):
     return Run([Launch("sums_by_label", 1, 32, [labels, x, out])], [same(out, expected)])
 
 
-@case("library", BUILDS, synchronises="block")
+@case("library", BUILDS, synchronizes="block")
 def semaphore_of_two(rng):
     inside, most, entries = (np.zeros(1, np.int32) for _ in range(3))
     launch = Launch("semaphore_of_two", 1, 128, [inside, most, entries])

@@ -18,19 +18,19 @@ def naive_matmul(rng):
     return Run([Launch("naive_matmul", (2, 3), (16, 8), [a, b, c, 19, 27, 33])], [close(c, a @ b, 1e-5, 1e-4)])
 
 
-@case("matmuls", "sm_80", synchronises="block")
+@case("matmuls", "sm_80", synchronizes="block")
 def tiled_matmul(rng):
     a, b, c = floats(rng, 35, 41), floats(rng, 41, 30), np.zeros((35, 30), np.float32)
     return Run([Launch("tiled_matmul", (2, 3), (16, 16), [a, b, c, 35, 30, 41])], [close(c, a @ b, 1e-5, 1e-4)])
 
 
-@case("matmuls", "sm_80", synchronises="block")
+@case("matmuls", "sm_80", synchronizes="block")
 def register_matmul(rng):
     a, b, c = floats(rng, 64, 40), floats(rng, 40, 96), np.zeros((64, 96), np.float32)
     return Run([Launch("register_matmul", (3, 2), 64, [a, b, c, 96, 40])], [close(c, a @ b, 1e-5, 1e-4)])
 
 
-@case("matmuls", "sm_80", synchronises="block")
+@case("matmuls", "sm_80", synchronizes="block")
 def double_matmul(rng):
     a, b, c = floats(rng, 24, 24, type=np.float64), floats(rng, 24, 24, type=np.float64), np.zeros((24, 24))
     return Run([Launch("double_matmul", (3, 3), (8, 8), [a, b, c, 24])], [close(c, a @ b, 1e-13, 1e-13)])
@@ -43,7 +43,7 @@ def wmma_half(rng):
     return Run([Launch("wmma_half", (3, 2), 32, [a, b, c, 48, 64])], [close(c, expected, 1e-4, 1e-4)])
 
 
-@case("wmma", "sm_80 sm_90", synchronises="warp")
+@case("wmma", "sm_80 sm_90", synchronizes="warp")
 def wmma_half_sums(rng):
     """Whole numbers below 2048, which halves hold exactly."""
     a, b = whole(rng, -3, 4, 32, 48, type=np.float16), whole(rng, -3, 4, 8, 48, type=np.float16)
@@ -84,7 +84,7 @@ def wmma_double(rng):
     return Run([Launch("wmma_double", 1, 32, [a, b, c, 20])], [close(c, a @ b, 1e-13, 1e-13)])
 
 
-@case("mma", "sm_80 sm_90", synchronises="block copy")
+@case("mma", "sm_80 sm_90", synchronizes="block copy")
 def mma_pipelined(rng):
     a, b, c = floats(rng, 64, 80, type=np.float16), floats(rng, 80, 96, type=np.float16), np.zeros((64, 96), np.float32)
     expected = a.astype(np.float64) @ b.astype(np.float64)
@@ -98,7 +98,7 @@ def mma_bytes(rng):
     return Run([Launch("mma_bytes", 1, 32, [a, b, c, 96])], [same(c, a.astype(int) @ b.T.astype(int))])
 
 
-@case("mma", "sm_80 sm_90", synchronises="warp")
+@case("mma", "sm_80 sm_90", synchronizes="warp")
 def transpose_by_matrix_moves(rng):
     x = floats(rng, 8, 8, type=np.float16)
     out = np.zeros_like(x)

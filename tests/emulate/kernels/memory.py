@@ -30,7 +30,7 @@ def polynomial(rng):
     return Run([Launch("polynomial", 1, 64, [x, out, 60])], [close(out, expected, 1e-14, 1e-14)])
 
 
-@case("memory", BUILDS, synchronises="block")
+@case("memory", BUILDS, synchronizes="block")
 def three_in_one(rng):
     x, out = floats(rng, 50, type=np.float64), np.zeros(50, np.float32)
     back = np.arange(50)[::-1]

@@ -5,7 +5,7 @@ import numpy as np
 from tests.emulate.kernels.case import Launch, Run, case, close, floats, same, whole, words
 
 
-@case("stencils", "sm_80", synchronises="block")
+@case("stencils", "sm_80", synchronizes="block")
 def stencil_1d(rng):
     x = whole(rng, -100, 100, 300)
     out = np.zeros_like(x)
@@ -27,7 +27,7 @@ def heat_2d(rng):
     return Run(launches, [close(twice, step(step(x)), 0, 1e-5)])
 
 
-@case("stencils", "sm_80", synchronises="block")
+@case("stencils", "sm_80", synchronizes="block")
 def laplace_3d(rng):
     x = whole(rng, -50, 50, 7, 15, 21, type=np.float32)
     out = np.zeros_like(x)
@@ -55,7 +55,7 @@ def convolve_2d(rng):
     return Run([Launch("convolve_2d", (4, 3), (8, 8), [x, out, 19, 26])], [same(out, expected / 256)])
 
 
-@case("stencils", "sm_80", synchronises="block")
+@case("stencils", "sm_80", synchronizes="block")
 def game_of_life(rng):
     board = whole(rng, 0, 2, 18, 25, type=np.uint8)
     expected = board.astype(int)

@@ -7,7 +7,7 @@ from tests.emulate.kernels.case import Launch, Run, case, close, floats, same
 BUILDS = "sm_80 sm_80.use_fast_math"
 
 
-@case("numeric", BUILDS, synchronises="block")
+@case("numeric", BUILDS, synchronizes="block")
 def fft(rng):
     x = floats(rng, 256, 2)
     out = np.zeros_like(x)
@@ -16,7 +16,7 @@ def fft(rng):
     return Run([Launch("fft", 1, 128, [x, out, 8], shared=256 * 8)], [close(out, expected, 1e-4, 1e-4)])
 
 
-@case("numeric", BUILDS, synchronises="block")
+@case("numeric", BUILDS, synchronizes="block")
 def bodies(rng):
     positions = floats(rng, 100, 4)
     forces = np.zeros((100, 3), np.float32)

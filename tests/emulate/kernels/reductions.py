@@ -7,7 +7,7 @@ from tests.emulate.kernels.case import Launch, Run, case, close, floats, same, w
 BUILDS = "sm_80 sm_90 sm_80.O0"
 
 
-@case("reductions", BUILDS, synchronises="block")
+@case("reductions", BUILDS, synchronizes="block")
 def tree_sum(rng):
     x = whole(rng, -1000, 1000, 900)
     sums = np.zeros(4, np.int32)
@@ -15,21 +15,21 @@ def tree_sum(rng):
     return Run([Launch("tree_sum", 4, 256, [x, sums, 900])], [same(sums, expected)])
 
 
-@case("reductions", BUILDS, synchronises="block")
+@case("reductions", BUILDS, synchronizes="block")
 def shuffle_sum(rng):
     x = floats(rng, 1333)
     total = np.zeros(1, np.float32)
     return Run([Launch("shuffle_sum", 1, 192, [x, total, 1333])], [close(total, x.sum(dtype=float), 0, 1e-3)])
 
 
-@case("reductions", BUILDS, synchronises="block")
+@case("reductions", BUILDS, synchronizes="block")
 def two_stage_sum(rng):
     x = words(rng, 3000, type=np.int32)
     total = np.zeros(1, np.int64)
     return Run([Launch("two_stage_sum", 5, 128, [x, total, 3000])], [same(total, x.sum(dtype=np.int64))])
 
 
-@case("reductions", BUILDS, synchronises="block fence")
+@case("reductions", BUILDS, synchronizes="block fence")
 def last_block_sum(rng):
     x = whole(rng, -99, 99, 2000, type=np.float32)
     sums, total, again = np.zeros(6, np.float32), np.zeros(1, np.float32), np.zeros(1, np.float32)
@@ -45,14 +45,14 @@ def group_sum(rng):
     return Run([Launch("group_sum", 6, 128, [x, total, largest, 700])], checks)
 
 
-@case("reductions", BUILDS, synchronises="block")
+@case("reductions", BUILDS, synchronizes="block")
 def place_of_largest(rng):
     x = whole(rng, 0, 40, 777, type=np.float32)
     place = np.zeros(1, np.int32)
     return Run([Launch("place_of_largest", 1, 128, [x, place, 777])], [same(place, x.argmax())])
 
 
-@case("reductions", BUILDS, synchronises="block")
+@case("reductions", BUILDS, synchronizes="block")
 def double_dot(rng):
     x, y = floats(rng, 500, type=np.float64), floats(rng, 500, type=np.float64)
     out = np.zeros(1)
@@ -66,14 +66,14 @@ def global_histogram(rng):
     return Run([Launch("global_histogram", 3, 128, [data, bins, 2500])], [same(bins, np.bincount(data, minlength=256))])
 
 
-@case("histograms", "sm_80 sm_80.G", synchronises="block")
+@case("histograms", "sm_80 sm_80.G", synchronizes="block")
 def shared_histogram(rng):
     data = words(rng, 2500, type=np.uint8)
     bins = np.zeros(256, np.uint32)
     return Run([Launch("shared_histogram", 3, 96, [data, bins, 2500])], [same(bins, np.bincount(data, minlength=256))])
 
 
-@case("histograms", "sm_80 sm_80.G", synchronises="block")
+@case("histograms", "sm_80 sm_80.G", synchronizes="block")
 def warp_histogram(rng):
     data = words(rng, 600)
     bins = np.zeros(64, np.uint32)

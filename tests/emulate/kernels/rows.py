@@ -7,7 +7,7 @@ from tests.emulate.kernels.case import Launch, Run, case, close, floats
 BUILDS = "sm_80 sm_80.use_fast_math"
 
 
-@case("rows", BUILDS, synchronises="block")
+@case("rows", BUILDS, synchronizes="block")
 def softmax(rng):
     x = floats(rng, 5, 200) * 3
     out = np.zeros_like(x)
@@ -20,7 +20,7 @@ def softmax_of(x):
     return powers / powers.sum(-1, keepdims=True)
 
 
-@case("rows", BUILDS, synchronises="block")
+@case("rows", BUILDS, synchronizes="block")
 def layer_norm(rng):
     x, gain, bias = floats(rng, 4, 150) + 3, floats(rng, 150), floats(rng, 150)
     out = np.zeros_like(x)
@@ -29,7 +29,7 @@ def layer_norm(rng):
     return Run([Launch("layer_norm", 4, 64, [x, gain, bias, out, 150, 1e-5])], [close(out, expected, 1e-4, 1e-4)])
 
 
-@case("rows", BUILDS, synchronises="block")
+@case("rows", BUILDS, synchronizes="block")
 def half_norm(rng):
     x = floats(rng, 3, 100, type=np.float16)
     out = np.zeros_like(x)
@@ -38,7 +38,7 @@ def half_norm(rng):
     return Run([Launch("half_norm", 3, 64, [x, out, 100])], [close(out, expected, 1e-3, 1e-4)])
 
 
-@case("rows", BUILDS, synchronises="block")
+@case("rows", BUILDS, synchronizes="block")
 def attention_row(rng):
     q, k, v = floats(rng, 6, 40), floats(rng, 50, 40), floats(rng, 50, 40)
     out = np.zeros_like(q)

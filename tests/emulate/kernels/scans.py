@@ -7,28 +7,28 @@ from tests.emulate.kernels.case import Launch, Run, case, same, same_set, whole
 BUILDS = "sm_80 sm_80.O0"
 
 
-@case("scans", BUILDS, synchronises="block")
+@case("scans", BUILDS, synchronizes="block")
 def hillis_steele(rng):
     x = whole(rng, -100, 100, 180)
     out = np.zeros_like(x)
     return Run([Launch("hillis_steele", 1, 192, [x, out, 180], shared=2 * 192 * 4)], [same(out, x.cumsum())])
 
 
-@case("scans", BUILDS, synchronises="block")
+@case("scans", BUILDS, synchronizes="block")
 def blelloch(rng):
     x = whole(rng, -100, 100, 501)
     out = np.zeros_like(x)
     return Run([Launch("blelloch", 1, 256, [x, out, 501])], [same(out, x.cumsum() - x)])
 
 
-@case("scans", BUILDS, synchronises="block")
+@case("scans", BUILDS, synchronizes="block")
 def shuffle_scan(rng):
     x = whole(rng, -100, 100, 600)
     out = np.zeros_like(x)
     return Run([Launch("shuffle_scan", 1, 608, [x, out, 600])], [same(out, x.cumsum())])
 
 
-@case("scans", BUILDS, synchronises="block")
+@case("scans", BUILDS, synchronizes="block")
 def look_back_scan(rng):
     x = whole(rng, -100, 100, 800)
     out, states, tickets = np.zeros_like(x), np.zeros(7, np.uint64), np.zeros(1, np.uint32)

@@ -5,19 +5,19 @@ import numpy as np
 from tests.emulate.kernels.case import Launch, Run, case, floats, same, whole, words
 
 
-@case("sorts", "sm_80", synchronises="block")
+@case("sorts", "sm_80", synchronizes="block")
 def bitonic_sort(rng):
     keys = words(rng, 3, 128, type=np.int32)
     return Run([Launch("bitonic_sort", 3, 64, [keys], shared=128 * 4)], [same(keys, np.sort(keys))])
 
 
-@case("sorts", "sm_80", synchronises="block")
+@case("sorts", "sm_80", synchronizes="block")
 def odd_even_sort(rng):
     keys = floats(rng, 77)
     return Run([Launch("odd_even_sort", 1, 64, [keys, 77], shared=77 * 4)], [same(keys, np.sort(keys))])
 
 
-@case("sorts", "sm_80", synchronises="block")
+@case("sorts", "sm_80", synchronizes="block")
 def radix_sort(rng):
     keys = whole(rng, 0, 1 << 12, 256, type=np.uint32)
     return Run([Launch("radix_sort", 1, 256, [keys, 12])], [same(keys, np.sort(keys))])

@@ -61,7 +61,7 @@ def components(rng):
     return Run(launches, [same(parents, expected)])
 
 
-@case("tables", BUILDS, synchronises="block")
+@case("tables", BUILDS, synchronizes="block")
 def levels(rng):
     edges = rng.random((120, 120)) < 0.02
     edges |= edges.T

@@ -75,7 +75,7 @@ def collect_odd(rng):
     return Run([Launch("collect_odd", 3, 96, [x, out, count, 250])], [same_set(out, odd), same(count, len(odd))])
 
 
-@case("warps", BUILDS, synchronises="warp")
+@case("warps", BUILDS, synchronizes="warp")
 def separate_ways(rng):
     x = whole(rng, 0, 1000, 32)
     out = np.zeros_like(x)

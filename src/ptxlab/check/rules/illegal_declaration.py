@@ -124,7 +124,7 @@ def _check(program: Program, variable: ir.Variable, context: str, is_defined: bo
                      "only an `.extern` array and the last parameter of a function may leave it open")  # fmt: skip
     if space != "global" and any(attribute.name == "managed" for attribute in variable.attributes):
         yield _wrong(program, variable, f"`{name}` in `.{space}` is `.managed`", "only `.global` memory is managed")
-    yield from _check_initialiser(program, variable, space)
+    yield from _check_initializer(program, variable, space)
 
 
 def _check_context(program: Program, variable: ir.Variable, context: str, space: str) -> Iterator[Diagnostic]:
@@ -176,8 +176,8 @@ def _check_pointer(program: Program, variable: ir.Variable, context: str) -> Ite
                      "alignments are 1, 2, 4, 8, 16, ...")  # fmt: skip
 
 
-def _check_initialiser(program: Program, variable: ir.Variable, space: str) -> Iterator[Diagnostic]:
-    value = variable.initialiser
+def _check_initializer(program: Program, variable: ir.Variable, space: str) -> Iterator[Diagnostic]:
+    value = variable.initializer
     if value is None:
         return
     name = variable.name

@@ -88,7 +88,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
             yield from _check_addresses(program, facts, cause)
     functions = {function.name for function in program.module.functions}
     for variable in program.module.variables:
-        if any(name in functions for name in _named(variable.initialiser)):
+        if any(name in functions for name in _named(variable.initializer)):
             what = f"the initial value of `{variable.name}` is the address of a function"
             yield _wrong(program, cause, what, program.module.span(variable))
 
@@ -116,8 +116,8 @@ def _check_addresses(program: Program, facts: FunctionFacts, cause: ir.Function)
                 yield _wrong(program, cause, what, program.module.span(instruction))
 
 
-def _named(value: ir.Initialiser | None) -> Iterator[str]:
-    if isinstance(value, ir.InitialiserList):
+def _named(value: ir.Initializer | None) -> Iterator[str]:
+    if isinstance(value, ir.InitializerList):
         for element in value.elements:
             yield from _named(element)
     elif isinstance(value, ir.SymbolAddress):

@@ -137,14 +137,14 @@ def _of_variable(program: Program, variable: ir.Variable) -> Iterator[Use]:
         yield "ptr", span
     for attribute in variable.attributes:
         yield attribute.name, span
-    pending = [variable.initialiser] if variable.initialiser is not None else []
+    pending = [variable.initializer] if variable.initializer is not None else []
     while pending:
         value = pending.pop()
-        if isinstance(value, ir.InitialiserList):
+        if isinstance(value, ir.InitializerList):
             pending.extend(value.elements)
         elif isinstance(value, ir.SymbolAddress):
             function = any(function.name == value.name for function in program.module.functions)
-            yield "function_initialiser" if function else "address_initialiser", span
+            yield "function_initializer" if function else "address_initializer", span
             if value.generic:
                 yield "generic", span
             if value.mask is not None:

@@ -65,11 +65,11 @@ class EarlyRead:
 
 @struct
 class Phase:
-    """What an explanation says of an mbarrier: its initialisation, its arrivals, its bytes, its completed phases."""
+    """What an explanation says of an mbarrier: its initialization, its arrivals, its bytes, its completed phases."""
 
     offset: u64
     completed: u64  # how many phases have completed
-    instruction: u32  # the one that initialised it
+    instruction: u32  # the one that initialized it
     arrived_at: u32  # the instruction of the last arrival
     arrived_by: u32  # the thread of the last arrival
     is_known: u32

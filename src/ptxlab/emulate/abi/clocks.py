@@ -73,7 +73,7 @@ class FenceOrder:
 
 @struct
 class SyncVariable:
-    """Memory through which threads synchronise: by release and acquire, or an mbarrier.
+    """Memory through which threads synchronize: by release and acquire, or an mbarrier.
 
     `known` is what its last write hands over, `near` what it hands over only to the block `near_block`, `close` only to
     the cluster that starts with `close_block`. Where several GPUs run, `known` is for the GPU `device` only, and

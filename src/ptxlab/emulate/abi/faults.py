@@ -56,10 +56,10 @@ class BarrierReason(IntEnum):
 
     NO_SUCH_BARRIER = 1  # `value`: its number
     BAD_ARRIVAL_COUNT = 2  # `value`: what `mbarrier.init` says
-    UNINITIALISED = 3
+    UNINITIALIZED = 3
     TOO_MANY_ARRIVALS = 4  # `value`: how many come at once
     TOO_MANY_BYTES = 5  # `value`: those pending, negative if more came than were expected
-    REINITIALISED = 6  # `value`: threads that wait on it
+    REINITIALIZED = 6  # `value`: threads that wait on it
     OVERWRITTEN = 7  # the other access is the one that did it
     OTHER_BLOCK = 8  # the mbarrier is in another block than the bytes
     ARRIVED_TWICE = 9  # at the barrier of the cluster

@@ -81,7 +81,7 @@ class FoundMbarrier:
 
     offset: u64
     phases: u64  # how many phases were complete
-    initialised: u32  # 1 + the instruction that initialised it; 0: it is not known
+    initialized: u32  # 1 + the instruction that initialized it; 0: it is not known
     completed_by: u32  # 1 + the first instruction that arrived in the phase
     bytes: u64  # that were expected in the phase
     arrivals: u32  # of the phase
@@ -125,7 +125,7 @@ class Finding:
     bytes: u32  # how many
     is_near: u32  # of a race: whether both accesses are by lanes of one warp
     access: FoundAccess  # the one that was found, of a race the later one
-    other: FoundAccess  # of a race the earlier one; what wrote, freed, filled, initialised or released before
+    other: FoundAccess  # of a race the earlier one; what wrote, freed, filled, initialized or released before
     is_started: u32  # of a race: whether the other is known to be started, and only not known to be done
     missing: u32  # of UNFENCED_TENSOR and STALE_MAP: what is missing between the two
     used_at: u32  # of UNWRITTEN and SHUFFLED: 1 + the instruction that uses the value; 0: it is the read itself

@@ -184,7 +184,7 @@ class ThreadOrder:
     warp_epoch: u32  # up to which it knows what its warp did
     converged_epoch: u32  # up to which it would know what its warp did, if all warp collectives ordered memory
     fence: StampByScope  # when it last passed a releasing fence
-    init_fence: u32  # the epoch when it last passed a fence for mbarriers that it has initialised
+    init_fence: u32  # the epoch when it last passed a fence for mbarriers that it has initialized
     tensor_epoch: u32  # the epoch when it last started an operation on tensor memory
     unfenced: u32  # whether a `tcgen05.fence` is known to be missing since it last passed one
     early_wait: u32  # the instruction of its last wait that no phase had to complete for

@@ -34,9 +34,9 @@ def explain_bad_barrier(fault: FaultSnapshot) -> Diagnostic:
         return fault.error("bad-barrier", _WITHOUT_MBARRIER[reason].format(value=fault.value), helps=helps)
     name = name_mbarrier(fault.launch, fault.address & address_spaces.OFFSET_MASK)
     match reason:
-        case BarrierReason.UNINITIALISED:
+        case BarrierReason.UNINITIALIZED:
             helps = ["`mbarrier.init` in one thread, then a barrier before any thread uses it"]
-            return fault.error("bad-barrier", f"{name} is not initialised", helps=helps)
+            return fault.error("bad-barrier", f"{name} is not initialized", helps=helps)
         case BarrierReason.BAD_ARRIVAL_COUNT:
             return fault.error("bad-barrier", f"{name} cannot expect {fault.value} arrivals a phase: 1 to {ARRIVALS}")
         case BarrierReason.TOO_MANY_BYTES:
@@ -44,39 +44,39 @@ def explain_bad_barrier(fault: FaultSnapshot) -> Diagnostic:
             count = f"{value} pending bytes" if value > 0 else f"{-value} bytes that came and were not expected"
             message = f"{name} cannot count {count}: at most {ARRIVALS}"
             helps = ["expect the bytes of one phase only, and those before they come"]
-            return fault.error("bad-barrier", message, others=_initialised(fault), helps=helps)
+            return fault.error("bad-barrier", message, others=_initialized(fault), helps=helps)
         case BarrierReason.COMPLETED:
             message = f"an arrival with `.noComplete` completes a phase of {name}"
             helps = ["let an arrival without `.noComplete` be the last of a phase"]
-            return fault.error("bad-barrier", message, others=_initialised(fault), helps=helps)
+            return fault.error("bad-barrier", message, others=_initialized(fault), helps=helps)
     explain = {
         BarrierReason.TOO_MANY_ARRIVALS: _explain_arrivals,
-        BarrierReason.REINITIALISED: _explain_reinitialised,
+        BarrierReason.REINITIALIZED: _explain_reinitialized,
         BarrierReason.OVERWRITTEN: _explain_overwritten,
     }
     return explain[reason](fault, name)
 
 
 def explain_not_invalidated(found: Found) -> Diagnostic:
-    """An mbarrier that is valid is initialised again; it is idle, but was not invalidated."""
+    """An mbarrier that is valid is initialized again; it is idle, but was not invalidated."""
     mbarrier = found.record.mbarrier
-    name, first, used = name_mbarrier(found.launch, mbarrier.offset), mbarrier.initialised - 1, mbarrier.phases > 0
-    what = "initialised here, and used since" if used else "initialised here"
+    name, first, used = name_mbarrier(found.launch, mbarrier.offset), mbarrier.initialized - 1, mbarrier.phases > 0
+    what = "initialized here, and used since" if used else "initialized here"
     others = [] if found.instruction == first else found.label(first, what)
     return warning(
         "reinitialized-mbarrier",
-        f"{name} is initialised again without `mbarrier.inval`",
+        f"{name} is initialized again without `mbarrier.inval`",
         found.span,
-        "initialised again here",
+        "initialized again here",
         others=others,
         notes=[
             "`mbarrier.init` over a valid mbarrier is undefined, "
             f"even if no thread uses it {'any more' if used else 'yet'}"
         ],
         helps=[
-            "`mbarrier.inval` after the last use, or initialise it once and continue with its next phase"
+            "`mbarrier.inval` after the last use, or initialize it once and continue with its next phase"
             if used
-            else "initialise it once, by one thread"
+            else "initialize it once, by one thread"
         ],
     )
 
@@ -93,7 +93,7 @@ _WITHOUT_MBARRIER = {
 def _explain_arrivals(fault: FaultSnapshot, name: str) -> Diagnostic:
     owner, offset = _owner(fault)
     mbarrier, count = owner.mbarrier(offset), fault.value
-    others = _initialised(fault)
+    others = _initialized(fault)
     phase = mbarrier.phase
     if phase is not None and mbarrier.arrived:
         others += _labels(fault.launch, phase.get("arrived_at"), "the last arrival before")
@@ -102,7 +102,7 @@ def _explain_arrivals(fault: FaultSnapshot, name: str) -> Diagnostic:
         f"{count} arrival{'s' * (count > 1)} at {name}, which expects {mbarrier.pending} more in this phase",
         others=[label for label in others if label.span != fault.launch.span_of(fault.number)],
         notes=_waited(fault),
-        helps=["initialise the mbarrier with the number of arrivals a phase has, or wait until this phase completes"],
+        helps=["initialize the mbarrier with the number of arrivals a phase has, or wait until this phase completes"],
     )
 
 
@@ -115,25 +115,25 @@ def _waited(fault: FaultSnapshot) -> list[str]:
     return [f"the last wait of the thread, on {line}, was over {wait.phase} of {mbarrier}"]
 
 
-def _explain_reinitialised(fault: FaultSnapshot, name: str) -> Diagnostic:
+def _explain_reinitialized(fault: FaultSnapshot, name: str) -> Diagnostic:
     owner, offset = _owner(fault)
     mbarrier, waiting = owner.mbarrier(offset), fault.value
     use = f"{waiting} thread{'s wait' if waiting > 1 else ' waits'} on it, " if waiting else ""
     bytes = mbarrier.pending_bytes
     return fault.error(
         "reinitialized-mbarrier",
-        f"{name} is initialised again while it is in use",
-        others=[label for label in _initialised(fault) if label.span != fault.launch.span_of(fault.number)],
+        f"{name} is initialized again while it is in use",
+        others=[label for label in _initialized(fault) if label.span != fault.launch.span_of(fault.number)],
         notes=[
             f"{use}{mbarrier.arrived} of {mbarrier.expected} arrivals came in this phase, {bytes} bytes are pending"
         ],
-        helps=["initialise it once; after a phase completes, the mbarrier is ready for the next one"],
+        helps=["initialize it once; after a phase completes, the mbarrier is ready for the next one"],
     )
 
 
 def _explain_overwritten(fault: FaultSnapshot, name: str) -> Diagnostic:
     launch, number, other = fault.launch, fault.number, fault.record.get("other_instruction") - 1
-    label, others = f"{fault.who} uses it here", _initialised(fault)
+    label, others = f"{fault.who} uses it here", _initialized(fault)
     if other >= 0 and not launch.compiled.effects(other).uses("mbarrier"):
         if other != number:
             others += _labels(launch, number, label)
@@ -159,7 +159,7 @@ def _owner(fault: FaultSnapshot) -> tuple[BlockSnapshot, int]:
     return owner, fault.address & address_spaces.OFFSET_MASK
 
 
-def _initialised(fault: FaultSnapshot) -> list[Label]:
+def _initialized(fault: FaultSnapshot) -> list[Label]:
     owner, offset = _owner(fault)
     phase = owner.phase(offset)
     if phase is None:

@@ -150,10 +150,10 @@ def _explain_absence(found: Found) -> Diagnostic:
 
 
 def _explain_not_invalidated(found: Sequence[Found]) -> Iterator[Diagnostic]:
-    """Mbarriers that are initialised again, of those after one synchronization the first."""
+    """Mbarriers that are initialized again, of those after one synchronization the first."""
     for first, *others in by_synchronization(found):
         diagnostic = explain_not_invalidated(first)
-        more = [f"{len(others)} more mbarrier{'s are' if len(others) > 1 else ' is'} initialised again after it"]
+        more = [f"{len(others)} more mbarrier{'s are' if len(others) > 1 else ' is'} initialized again after it"]
         yield replace(diagnostic, notes=(*diagnostic.notes, *(more if others else ())))
 
 

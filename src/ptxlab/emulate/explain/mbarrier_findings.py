@@ -185,10 +185,10 @@ def _mbarrier(found: Found) -> str:
 
 
 def _completed(found: Found) -> str:
-    """`, initialised on line 40 and complete with 1 arrival (line 109) and 16 bytes`"""
+    """`, initialized on line 40 and complete with 1 arrival (line 109) and 16 bytes`"""
     mbarrier = found.record.mbarrier
-    start, first, arrivals, bytes = mbarrier.initialised, mbarrier.completed_by, mbarrier.arrivals, mbarrier.bytes
-    text = f", initialised on {found.line(start - 1)}" if start else ""
+    start, first, arrivals, bytes = mbarrier.initialized, mbarrier.completed_by, mbarrier.arrivals, mbarrier.bytes
+    text = f", initialized on {found.line(start - 1)}" if start else ""
     if not first:
         return text
     plural = "s" * (arrivals != 1)

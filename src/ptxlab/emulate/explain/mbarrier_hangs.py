@@ -144,7 +144,7 @@ def _overtaken(launch: RunningLaunch, mbarrier: Mbarrier, others: Sequence[Group
         if skipped is not None:
             name = name_mbarrier(launch, other.first.waits_at)
             return (
-                f"let {found.expected} arrive at {name} in a round, or initialise it with more: its phase {skipped} "
+                f"let {found.expected} arrive at {name} in a round, or initialize it with more: its phase {skipped} "
                 "was complete, and no wait has seen it"
             )
     return ""
@@ -158,7 +158,7 @@ def _help(mbarrier: Mbarrier, is_cycle: bool) -> str:
             "the phase before phase 0 counts as complete"
         )
     if pending and arrived:
-        return f"initialise the mbarrier with {arrived}, or let {pending} more arrive"
+        return f"initialize the mbarrier with {arrived}, or let {pending} more arrive"
     skipped = skipped_phase(mbarrier)
     if pending and skipped is not None:
         return f"wait for parity {skipped & 1}: phase {skipped} is complete, and no wait has seen it"

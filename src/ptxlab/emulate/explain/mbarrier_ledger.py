@@ -76,7 +76,7 @@ class AwaitedMbarrier:
         return notes is not None and bool(here) and notes.get("passed_at") - 1 not in here
 
     def line(self) -> str:
-        """``full` (initialised on line 9): phase 0: 1 of 2 arrivals (line 29: thread 0); warp 1 waits …`"""
+        """``full` (initialized on line 9): phase 0: 1 of 2 arrivals (line 29: thread 0); warp 1 waits …`"""
         notes = self.mbarrier.phase
         assert notes is not None
         *before, now = self.phases
@@ -95,7 +95,7 @@ class AwaitedMbarrier:
             threads = who(group.threads, self.snapshot.threads)
             parts.append(f"{threads} {waits} for parity {group.first.waits_for & 1} ({line})")
         start = self.launch.name_line(notes.get("instruction"), self.beside)
-        return f"{self.name} (initialised on {start}): {'; '.join(parts)}"
+        return f"{self.name} (initialized on {start}): {'; '.join(parts)}"
 
     def fact(self) -> dict[str, Any]:
         """The same for programs, with all phases that are remembered."""
@@ -105,7 +105,7 @@ class AwaitedMbarrier:
             "block": self.snapshot.number,
             "mbarrier": self.name.replace("`", ""),
             "offset": self.offset,
-            "initialised": self.launch.name_line(notes.get("instruction"), self.beside),
+            "initialized": self.launch.name_line(notes.get("instruction"), self.beside),
             "arrivals_a_phase": self.mbarrier.expected,
             "phases": [self._phase(record) for record in self.phases],
             "waiting": [

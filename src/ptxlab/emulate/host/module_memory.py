@@ -51,7 +51,7 @@ class ModuleMemory:
         found = self.variables.get(key)
         if found is None:
             check_variable(variables.module, variable)
-            if variable.initialiser is None and variable.name not in self.host.given:
+            if variable.initializer is None and variable.name not in self.host.given:
                 found = _zeros(layout.size_of_variable(variable))
             else:
                 data = self.initial_value(variables, variable)

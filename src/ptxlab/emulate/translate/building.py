@@ -30,7 +30,7 @@ DELIVERED = {next_transfer: deliver_transfers, next_operation: deliver_operation
 
 
 def compile_hastily(records: bool, calls: Sequence[str]) -> bytes:
-    """Compile what the host and a kernel need of the runtime, and do not optimise it; `calls` are in `Calls`."""
+    """Compile what the host and a kernel need of the runtime, and do not optimize it; `calls` are in `Calls`."""
     collectives = {signature(function).symbol: function for function in COLLECTIVES}
     called = [RUNTIME.get(name) or collectives[name] for name in calls]
     reached = {*reachable(called)}
@@ -77,7 +77,7 @@ def _called(functions: Iterable[Callable[..., Any]]) -> set[Callable[..., Any]]:
 
 
 def _effort(function: Callable[..., Any]) -> int:
-    """How much a function is optimised: less if few kernels call it, as those of other packages, which serve MMAs."""
+    """How much a function is optimized: less if few kernels call it, as those of other packages, which serve MMAs."""
     module = function.__module__
     if module in MULTIPLYING:
         return VECTORS

@@ -92,7 +92,7 @@ def prepare_runtime(records: bool = False, threads: int | None = None) -> None:
     """Make the runtime, which is not the kernel's fault if it takes a while.
 
     The first launch on a machine, if it is one of few threads, does not wait for it: what that kernel needs of the
-    runtime is compiled without being optimised, while another process makes all of it for the launches that follow.
+    runtime is compiled without being optimized, while another process makes all of it for the launches that follow.
     """
     if records in _linked:
         return
@@ -129,7 +129,7 @@ _hasty: dict[tuple[bool, tuple[str, ...]], engine.Library] = {}  # by what kerne
 
 
 def _hasty_runtime(records: bool, calls: tuple[str, ...]) -> engine.Library:
-    """What a kernel needs of the runtime, not optimised."""
+    """What a kernel needs of the runtime, not optimized."""
     found = _hasty.get((records, calls))
     if found is None or found.is_worn:
         key = f"hasty {' '.join(calls)} {_runtime_key(records)}"

@@ -1,8 +1,8 @@
 """How much effort a kernel's machine code is worth: as much as LLVM can do in a moment.
 
-A small kernel is compiled here and now. A larger one is optimised less, by a process of its own, within limits of time
+A small kernel is compiled here and now. A larger one is optimized less, by a process of its own, within limits of time
 and memory; LLVM takes more than proportional time for some programs, and aborts on others. What is larger still, or was
-given up, is translated anew with its registers in memory (see `registers`) and not optimised: that takes time in
+given up, is translated anew with its registers in memory (see `registers`) and not optimized: that takes time in
 proportion to the program, whatever it is.
 """
 
@@ -20,12 +20,12 @@ from ptxlab.report import Diagnostic, KernelError, error
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.unit import Unit
 
-SMALL = 150_000  # characters of LLVM IR that LLVM optimises in a second or two, whatever they are
+SMALL = 150_000  # characters of LLVM IR that LLVM optimizes in a second or two, whatever they are
 FEW = 200  # basic blocks of PTX, with which it does so for any text that is not large (`unit.LARGE`)
 HUGE = 2_000_000  # and that it takes seconds for
 MANY = 8_000  # instructions that surely are as many
-FEW_THREADS = 4096  # of a launch that does not wait for the optimised runtime; detectors take 4 times as long then
-HIGHEST = 2  # how much LLVM optimises at most; tests of what a kernel computes are faster with 0
+FEW_THREADS = 4096  # of a launch that does not wait for the optimized runtime; detectors take 4 times as long then
+HIGHEST = 2  # how much LLVM optimizes at most; tests of what a kernel computes are faster with 0
 _SECONDS = {2: 2, 1: 5, 0: FOREVER}  # of a core, for each effort
 
 
@@ -60,7 +60,7 @@ def _soon(until: float | None) -> float | None:
 
 def _compile(unit: Unit, text: str, called: str, speed: int, until: float | None) -> list[bytes]:
     """The machine code of a kernel, and of the functions that it calls if they are a text of their own."""
-    is_quick = speed == 0 and not unit.flat  # it is not larger than `HUGE`, and nothing is optimised
+    is_quick = speed == 0 and not unit.flat  # it is not larger than `HUGE`, and nothing is optimized
     if is_quick or len(text) < SMALL or (not called and unit.blocks <= FEW):
         return [engine.compile_text(text, speed=speed), *_called(called)]
     try:

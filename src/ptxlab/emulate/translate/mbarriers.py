@@ -23,7 +23,7 @@ class Mbarriers:
         self._machine = machine
 
     def initialize(self, barrier: LlvmAddress, count: LlvmValue, layout: int) -> None:
-        self._change("initialise_phase", self._own(barrier, address_spaces.STORE), count, layout)
+        self._change("initialize_phase", self._own(barrier, address_spaces.STORE), count, layout)
 
     def invalidate(self, barrier: LlvmAddress) -> None:
         self._change("invalidate_phase", self._own(barrier, address_spaces.STORE))

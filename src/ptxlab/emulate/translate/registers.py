@@ -3,7 +3,7 @@
 Within a basic block what was written or read last is known by its name, so that LLVM never sees variables that it
 would have to remove again: a register is read from its variable once, and written to it only if that is read later.
 
-In a function that is too large for LLVM to optimise (`flat`), a register is in the frame all the time, and nothing is
+In a function that is too large for LLVM to optimize (`flat`), a register is in the frame all the time, and nothing is
 saved or fetched where a thread waits: the text, and the time that LLVM takes, grow with the instructions alone.
 """
 

@@ -359,7 +359,7 @@ def tcgen05_commit_multicast(k: Machine, m: Modifiers, mbar: AddressValue, mask:
 
 @form("tcgen05.fence::before_thread_sync", since=BLACKWELL)
 def tcgen05_fence_before(k: Machine, m: Modifiers) -> None:
-    """Order operations on tensor memory before it with the synchronisation of threads that follows."""
+    """Order operations on tensor memory before it with the synchronization of threads that follows."""
     k.tensor_memory.fence_before()
 
 

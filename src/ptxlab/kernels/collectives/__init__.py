@@ -51,7 +51,7 @@ class Group:
     ) -> None:
         """Launch a kernel on each rank; `tables` are arrays of all ranks, and `x` has the result of each."""
         vector = 4 if count % (4 * len(self.node)) == 0 else 1
-        chosen = self.change(made.specialise(RANKS=len(self.node), VECTOR=vector))
+        chosen = self.change(made.specialize(RANKS=len(self.node), VECTOR=vector))
         for device in self.node:
             args = [*map(Pointers, tables), x[device.rank], Pointers(self.signals), count // vector, device.rank]
             device.launch(chosen, self.blocks, THREADS, [*args, self.number])

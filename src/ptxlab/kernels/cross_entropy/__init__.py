@@ -43,7 +43,7 @@ def find_gradient(
 def sum_up(losses: Any, targets: Any, total: Any, count: Any, ignored: int, is_mean: bool) -> Launch:
     """The sum of the losses, or their mean over rows that are not ignored, always in the same order."""
     rows = math.prod(targets.shape)
-    made = sum_losses.specialise(INDEX=type_of(targets), IS_MEAN=is_mean)
+    made = sum_losses.specialize(INDEX=type_of(targets), IS_MEAN=is_mean)
     return Launch(made, 1, THREADS, [losses, targets, total, count, rows, ignored])
 
 

@@ -70,7 +70,7 @@ def plain(q: Array, k: Array, v: Array, o: Array, lengths: Array, partial: Array
     if k.dtype != q.dtype:
         raise UnsuitedError(f"the queries are {q.dtype}, and the cache is {k.dtype}")
     (batch, heads, size), (_, positions, key_heads, _) = q.shape, k.shape
-    made = decode_plain.specialise(TYPE=type_of(q), SIZE=size, PAGED=table is not None)
+    made = decode_plain.specialize(TYPE=type_of(q), SIZE=size, PAGED=table is not None)
     memory = [q, k, v, o, lengths, 0 if table is None else table]
     pages = 0 if table is None else table.shape[1]
     return Launch(made, (heads, batch), 32, [*memory, key_heads, pages, positions, math.log2(math.e) / math.sqrt(size)])

@@ -23,7 +23,7 @@ def rows_by_blocks(a: Array, x: Array, y: Array) -> Launch:
     batch, m, k = a.shape
     vector = vector_of(k, a, x)
     ahead = min(AHEAD, ceil_div(k, THREADS * vector))
-    kernel = gemv.specialise(TYPE=type_of(a), VECTOR=vector, AHEAD=ahead)
+    kernel = gemv.specialize(TYPE=type_of(a), VECTOR=vector, AHEAD=ahead)
     return Launch(kernel, (m, batch), THREADS, [a, x, y, m, k])
 
 

@@ -24,7 +24,7 @@ EPSILON = 1e-5
 def plain(x: Array, weight: Array, bias: Array, y: Array) -> Launch:
     """A warp for each row."""
     rows, columns = extents(x)
-    return Launch(layer_norm_plain.specialise(TYPE=type_of(x)), rows, 32, [x, weight, bias, y, columns, EPSILON])
+    return Launch(layer_norm_plain.specialize(TYPE=type_of(x)), rows, 32, [x, weight, bias, y, columns, EPSILON])
 
 
 def read_once(x: Array, weight: Array, bias: Array, y: Array, epsilon: float = EPSILON) -> Launch:

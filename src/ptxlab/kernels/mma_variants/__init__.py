@@ -65,7 +65,7 @@ def multiply(a: pointer[b32], b: pointer[b32], c: pointer[b32], d: pointer[b32],
 
 def one_tile_a_warp(a: Array, b: Array, c: Array, d: Array) -> Launch:
     """A warp multiplies one tile."""
-    chosen: Kernel = multiply.specialise(SPELLING=spell(_MULTIPLIED.get(type_of(a), type_of(a)), type_of(c)))
+    chosen: Kernel = multiply.specialize(SPELLING=spell(_MULTIPLIED.get(type_of(a), type_of(a)), type_of(c)))
     return Launch(chosen, a.shape[0], 32, [a, b, c, d])
 
 

@@ -30,7 +30,7 @@ def specialize(function: Callable[..., None], spread: Spread, target: str = "sm_
     resident = {} if spread.is_kept else {"minnctapersm": AT_A_TIME // spread.block}
     directives: dict[str, Any] = {"maxntid": spread.block, **resident}
     made: Kernel = kernel(target=target if spread.cluster == 1 else "sm_90", **directives)(function)
-    return made.specialise(spread=spread, **constants)
+    return made.specialize(spread=spread, **constants)
 
 
 def launch_rows(

@@ -30,7 +30,7 @@ def last_block(x: Array, sums: Array, ticket: Array, total: Array) -> Launch:
         share = SHARE // SIZES[type]
     step = THREADS * AHEAD * vector
     share = ceil_div(max(share, ceil_div(n, len(sums)), 1), step) * step
-    kernel = sum_shares.specialise(TYPE=type, VECTOR=vector, AHEAD=AHEAD)
+    kernel = sum_shares.specialize(TYPE=type, VECTOR=vector, AHEAD=AHEAD)
     return Launch(kernel, ceil_div(n, share), THREADS, [x, sums, ticket, total, n, share])
 
 

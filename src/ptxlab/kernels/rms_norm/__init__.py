@@ -24,7 +24,7 @@ EPSILON = 1e-5
 def plain(x: Array, weight: Array, y: Array) -> Launch:
     """A warp for each row."""
     rows, columns = extents(x)
-    return Launch(rms_norm_plain.specialise(TYPE=type_of(x)), rows, 32, [x, weight, y, columns, EPSILON])
+    return Launch(rms_norm_plain.specialize(TYPE=type_of(x)), rows, 32, [x, weight, y, columns, EPSILON])
 
 
 def read_once(x: Array, weight: Array, y: Array) -> Launch:

@@ -43,7 +43,7 @@ def double_buffered(a: Array, b: Array, c: Array, tiling: Tiling = PIPELINED) ->
 def synchronous(a: Array, b: Array, c: Array, **how: Any) -> Launch:
     """A launch of the kernel that waits for each tile."""
     m, n, k = a.shape[0], b.shape[1], a.shape[1]
-    kernel = tiled_2d.specialise(tiling=SYNCHRONOUS, **how)
+    kernel = tiled_2d.specialize(tiling=SYNCHRONOUS, **how)
     return Launch(kernel, blocks(m, n, SYNCHRONOUS), SYNCHRONOUS.threads, [a, b, c, m, n, k])
 
 

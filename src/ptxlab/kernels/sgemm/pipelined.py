@@ -22,7 +22,7 @@ Fill = Callable[[Any, Any], None]  # a stage, and where along k it starts
 def pipelined(tiling: Tiling, vector: int, edges: bool) -> Kernel:
     """The kernel for a tiling; `edges` where tiles reach beyond the matrices."""
     made: Kernel = kernel(target="sm_80", maxntid=tiling.threads, minnctapersm=tiling.resident)(sgemm)
-    return made.specialise(tiling=tiling, vector=vector, edges=edges)
+    return made.specialize(tiling=tiling, vector=vector, edges=edges)
 
 
 def sgemm(

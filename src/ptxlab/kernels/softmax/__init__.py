@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def plain(x: Array, y: Array) -> Launch:
     """A warp for each row."""
     rows, columns = extents(x)
-    return Launch(softmax_plain.specialise(TYPE=type_of(x)), rows, 32, [x, y, columns])
+    return Launch(softmax_plain.specialize(TYPE=type_of(x)), rows, 32, [x, y, columns])
 
 
 def read_once(x: Array, y: Array) -> Launch:

@@ -23,7 +23,7 @@ def elements(x: Array, y: Array) -> Launch:
     """Tiles of 32 x 32, one element at a time."""
     rows, columns = x.shape
     grid = ceil_div(columns, TILE), ceil_div(rows, TILE)
-    return Launch(transpose_elements.specialise(TYPE=type_of(x)), grid, (TILE, LINES), [x, y, rows, columns])
+    return Launch(transpose_elements.specialize(TYPE=type_of(x)), grid, (TILE, LINES), [x, y, rows, columns])
 
 
 def squares(x: Array, y: Array) -> Launch:
@@ -32,7 +32,7 @@ def squares(x: Array, y: Array) -> Launch:
     if min(vector_of(columns, x, y), vector_of(rows, x, y)) == 1:
         return elements(x, y)
     extent = ACROSS * WIDEST // SIZES[type_of(x)]
-    kernel = transpose_squares.specialise(TYPE=type_of(x), ACROSS=ACROSS)
+    kernel = transpose_squares.specialize(TYPE=type_of(x), ACROSS=ACROSS)
     return Launch(kernel, (ceil_div(rows, extent), ceil_div(columns, extent)), ACROSS**2, [x, y, rows, columns])
 
 

@@ -70,4 +70,4 @@ def plain(a: Array, b: Array, d: Array) -> Launch:
         raise UnsuitedError(f"k is {k} and n is {n}: k must be a multiple of 8, and n of 2")
     maps = [ptxlab.tensor_map(one, box=(rows, DEPTH), swizzle="128B") for one, rows in ((a, ROWS), (b, COLUMNS))]
     grid = ceil_div(n, COLUMNS), ceil_div(m, ROWS)
-    return Launch(gemm_plain.specialise(TYPE=type_of(a)), grid, THREADS, [*maps, d, m, n, k], BYTES)
+    return Launch(gemm_plain.specialize(TYPE=type_of(a)), grid, THREADS, [*maps, d, m, n, k], BYTES)

@@ -43,7 +43,7 @@ export class Barriers extends Panel {
    * @param {import("lab/state.js").Looked} now
    */
   card(one, now) {
-    if (one.phase < 0) return h("span", { class: "note" }, one.mbarrier ? "not initialised yet" : "not used yet");
+    if (one.phase < 0) return h("span", { class: "note" }, one.mbarrier ? "not initialized yet" : "not used yet");
     const arrived = one.mbarrier ? one.expected - one.missing : one.missing;
     const expected = one.mbarrier ? one.expected : one.expected || Math.max(arrived, 1);
     return h("div", { class: "barrier-state" },
@@ -99,7 +99,7 @@ export class Barriers extends Panel {
  * @param {number} size
  */
 function sentence(word, size) {
-  return { initialised: `is initialised: ${size} arrivals a phase`, arrived: "arrival", expects: `expects ${grouped(size)} more bytes`, bytes: `${grouped(size)} bytes have landed`, phase: "the phase is complete", seen: "a wait is over" }[word] ?? word;
+  return { initialized: `is initialized: ${size} arrivals a phase`, arrived: "arrival", expects: `expects ${grouped(size)} more bytes`, bytes: `${grouped(size)} bytes have landed`, phase: "the phase is complete", seen: "a wait is over" }[word] ?? word;
 }
 
 /**

@@ -2,7 +2,7 @@
 
 From the lowest bit: 20 bits of arrivals still expected in this phase, 20 bits of arrivals that a phase expects, 21 bits
 of bytes outstanding (two's complement), the parity of the phase, the layout (which changes nothing here), and a mark by
-which an initialised one is known.
+which an initialized one is known.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import AT_PHASE
 from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.memory.memory import fail_because, in_block
-from ptxlab.emulate.runtime.order.reports import report_reinitialised
+from ptxlab.emulate.runtime.order.reports import report_reinitialized
 from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
 from ptxlab.isa.chapters.mbarrier import ARRIVALS
 from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64, unlikely
@@ -86,7 +86,7 @@ def report_overwritten(
 
 
 @native
-def may_initialise(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> boolean:
+def may_initialize(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> boolean:
     """Whether no mbarrier is there that is in use, which is a fault; one that is only not invalidated is a finding."""
     notes = notes_on(block, offset)
     bits: u64 = barrier_at(block, offset)[0]
@@ -95,10 +95,10 @@ def may_initialise(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
     waiting: u32 = waiters_of(block, offset)
     is_partial: boolean = bits & ARRIVALS != bits >> EXPECTED & ARRIVALS
     if waiting != 0 or is_partial or bits >> BYTES & BYTES_MASK != 0:
-        fail_barrier(thread, block, offset, BarrierReason.REINITIALISED, u64(waiting), instruction)
+        fail_barrier(thread, block, offset, BarrierReason.REINITIALIZED, u64(waiting), instruction)
         return False
     if thread.worker.checks != 0:
-        report_reinitialised(thread, offset, notes, instruction)
+        report_reinitialized(thread, offset, notes, instruction)
     return True
 
 

@@ -36,7 +36,7 @@ def find_notes(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
 
 @native
 def take_notes(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
-    """The notes for an mbarrier that is initialised; if there is no place left, those of another."""
+    """The notes for an mbarrier that is initialized; if there is no place left, those of another."""
     taken = place_of(block, offset // 8)
     for index in range(KNOWN_PHASES):
         notes = place_of(block, offset // 8 + u64(index))

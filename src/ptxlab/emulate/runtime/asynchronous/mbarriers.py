@@ -6,7 +6,7 @@ something to it.
 
 from __future__ import annotations
 
-from ptxlab.device.trace_format import ARRIVED, COMPLETED, INITIALISED, OBSERVED, PHASE
+from ptxlab.device.trace_format import ARRIVED, COMPLETED, INITIALIZED, OBSERVED, PHASE
 from ptxlab.device.trace_format import EXPECTED as EXPECTED_BYTES
 from ptxlab.emulate.abi.address_spaces import ATOMIC, OFFSET_MASK, Hint
 from ptxlab.emulate.abi.faults import BAD_BARRIER, BarrierReason
@@ -23,7 +23,7 @@ from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
     barrier_at,
     fail_barrier,
     is_intact,
-    may_initialise,
+    may_initialize,
     set_bits,
 )
 from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on, take_notes
@@ -47,14 +47,14 @@ MOST_BYTES = (1 << 20) - 1  # PTX ISA 9.7.13.15.2: the range of the tx-count, to
 
 
 @native
-def initialise_phase(
+def initialize_phase(
     thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, layout: u32, instruction: u32
 ) -> None:
     """Start the first phase, which expects `count` arrivals."""
     if count == 0 or count > ARRIVALS:
         fail_barrier(thread, block, offset, BarrierReason.BAD_ARRIVAL_COUNT, u64(count), instruction)
         return
-    if not may_initialise(thread, block, offset, instruction):
+    if not may_initialize(thread, block, offset, instruction):
         return
     notes = take_notes(block, offset)
     set_bits(block, offset, MARK | u64(layout) << LAYOUT | u64(count) << PENDING | u64(count) << EXPECTED)
@@ -71,7 +71,7 @@ def initialise_phase(
     begin_record(notes)
     begin_phases(thread, block, offset)
     if is_recording(thread):
-        record_event(thread, INITIALISED, block.number, offset, count, 0, 0, instruction)
+        record_event(thread, INITIALIZED, block.number, offset, count, 0, 0, instruction)
     thread.block.schedule.moves += 1
 
 
@@ -88,7 +88,7 @@ def invalidate_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64
 
 @native
 def layout_of_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> u32:
-    """The number of the layout that an mbarrier was initialised with."""
+    """The number of the layout that an mbarrier was initialized with."""
     if not is_barrier(thread, block, offset, instruction):
         return 0
     return u32(barrier_at(block, offset)[0] >> LAYOUT & 1)
@@ -96,11 +96,11 @@ def layout_of_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64,
 
 @native
 def is_barrier(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> boolean:
-    """Whether an mbarrier has been initialised there; a fault otherwise."""
+    """Whether an mbarrier has been initialized there; a fault otherwise."""
     if not is_intact(thread, block, offset, instruction):
         return False
     if barrier_at(block, offset)[0] & MARK == 0:
-        fail_barrier(thread, block, offset, BarrierReason.UNINITIALISED, 0, instruction)
+        fail_barrier(thread, block, offset, BarrierReason.UNINITIALIZED, 0, instruction)
         return False
     return True
 
@@ -306,7 +306,7 @@ def has_completed(thread: Pointer[Thread]) -> boolean:
 
 
 CALLED = (
-    initialise_phase,
+    initialize_phase,
     invalidate_phase,
     layout_of_phase,
     expect_bytes,

@@ -110,7 +110,7 @@ def acquire_from_cluster(thread: Pointer[Thread]) -> None:
 
 @native
 def pass_init_fence(thread: Pointer[Thread]) -> None:
-    """A thread passes `fence.mbarrier_init`: others of the cluster may use mbarriers that it has initialised."""
+    """A thread passes `fence.mbarrier_init`: others of the cluster may use mbarriers that it has initialized."""
     if thread.worker.checks != 0:
         thread.order.init_fence = thread.order.epoch
         thread.order.epoch += 1

@@ -216,7 +216,7 @@ def add_early_wait(found: Pointer[Finding], waiter: Pointer[Thread]) -> None:
 @native
 def add_phase(found: Pointer[Finding], notes: Pointer[Phase]) -> None:
     """Add to a race what the last phase of the mbarrier was completed by that a wait has seen."""
-    found.mbarrier.initialised = notes.instruction + 1
+    found.mbarrier.initialized = notes.instruction + 1
     if found.mbarrier.phases == 0 or notes.completed >= found.mbarrier.phases + RECENT_PHASES:
         return
     record = cast(Pointer[PhaseRecord], notes.recent + u32(u64(found.mbarrier.phases - 1) % RECENT_PHASES))

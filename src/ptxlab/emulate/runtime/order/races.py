@@ -32,7 +32,7 @@ from ptxlab.emulate.runtime.order.devices import in_history
 from ptxlab.emulate.runtime.order.early_waits import note_early_read
 from ptxlab.emulate.runtime.order.fence_order import comes_after_fence
 from ptxlab.emulate.runtime.order.one_sided import note_strong
-from ptxlab.emulate.runtime.order.release_acquire import acquire, empty, find_sync_variable, synchronise
+from ptxlab.emulate.runtime.order.release_acquire import acquire, empty, find_sync_variable, synchronize
 from ptxlab.emulate.runtime.order.remembering import remember_read, remember_write
 from ptxlab.emulate.runtime.order.reports import report_start, report_unwritten
 from ptxlab.emulate.runtime.order.shadow import (
@@ -393,7 +393,7 @@ def note_synchronization(
         return
     if flags & STRONG != 0:
         if variables.entries.count != 0 or flags & RELEASE != 0 or comes_after_fence(thread):
-            synchronise_all(thread, variables, start, bytes, flags)
+            synchronize_all(thread, variables, start, bytes, flags)
         if flags & (SYNCHRONIZES | RELEASE) == SYNCHRONIZES and flags & KIND != LOAD:
             thread.order.epoch += 1  # what comes after it is not observed with it
     elif strong & STRONG != 0 and flags & KIND != LOAD:
@@ -425,13 +425,13 @@ def acquire_all(thread: Pointer[Thread], variables: Pointer[SyncVariables], star
 
 
 @native
-def synchronise_all(
+def synchronize_all(
     thread: Pointer[Thread], variables: Pointer[SyncVariables], start: u64, bytes: u32, flags: u32
 ) -> None:
-    """Synchronise through all elements of an access."""
+    """Synchronize through all elements of an access."""
     at: u64 = start
     while at < start + u64(bytes):
-        synchronise(thread, variables, at, flags)
+        synchronize(thread, variables, at, flags)
         at += element_size(flags)
 
 

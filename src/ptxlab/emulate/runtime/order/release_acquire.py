@@ -231,7 +231,7 @@ def is_in_scope(thread: Pointer[Thread], variable: Pointer[SyncVariable], flags:
 
 
 @native
-def synchronise(thread: Pointer[Thread], variables: Pointer[SyncVariables], address: u64, flags: u32) -> None:
+def synchronize(thread: Pointer[Thread], variables: Pointer[SyncVariables], address: u64, flags: u32) -> None:
     """What a strong access hands over, and what it takes over when its thread next passes a fence."""
     kind: u32 = flags & KIND
     own: u64 = key_of(thread.block.number, THREAD + thread.number)

@@ -160,13 +160,13 @@ def report_start(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, 
 
 
 @native
-def report_reinitialised(thread: Pointer[Thread], offset: u64, notes: Pointer[Phase], instruction: u32) -> None:
+def report_reinitialized(thread: Pointer[Thread], offset: u64, notes: Pointer[Phase], instruction: u32) -> None:
     """Note an `mbarrier.init` where another one is that is not in use, unless there was one before."""
     found = add_first(thread, NOT_INVALIDATED, offset, 8, STORE, instruction, SHARED_SPACE)
     if cast(u64, found) != 0:
         found.mbarrier.offset = offset
         found.mbarrier.phases = notes.completed
-        found.mbarrier.initialised = notes.instruction + 1
+        found.mbarrier.initialized = notes.instruction + 1
 
 
 @native

@@ -67,7 +67,7 @@ def wait_for_cells(thread: Pointer[Thread], stores: u32) -> None:
 
 @native
 def fence_before(thread: Pointer[Thread]) -> None:
-    """What a thread has started on tensor memory comes before what is synchronised with it from now on."""
+    """What a thread has started on tensor memory comes before what is synchronized with it from now on."""
     if thread.worker.checks == 0:
         return
     if cast(u64, thread.block.tensor) != 0:

@@ -7,7 +7,7 @@ from tests.fuzz.workers import Worker
 SECONDS = 120
 
 
-def minimise(kind: str, seed: str, text: str, what: str, worker: Worker, seconds: float = SECONDS) -> str:
+def minimize(kind: str, seed: str, text: str, what: str, worker: Worker, seconds: float = SECONDS) -> str:
     """The fewest lines found within a time that still show `what`; programs with a known result stay as they are."""
     if what == "wrong result":
         return text

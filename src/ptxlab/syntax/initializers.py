@@ -8,8 +8,8 @@ from ptxlab.ir import (
     Field,
     FunctionReference,
     Immediate,
-    Initialiser,
-    InitialiserList,
+    Initializer,
+    InitializerList,
     MaskedConstant,
     SymbolAddress,
     VariableReference,
@@ -25,7 +25,7 @@ _ASSIGNMENT = re.compile(r"\s*=(?!=)")
 _small: dict[str, Immediate] = {}
 
 
-def read_initialiser(cursor: Cursor, scope: Scope, depth: int = 0) -> Initialiser:
+def read_initializer(cursor: Cursor, scope: Scope, depth: int = 0) -> Initializer:
     """Read an initial value: a constant, an address, or a list of them in braces."""
     if cursor.at("{"):
         return _read_list(cursor, scope, depth)
@@ -44,7 +44,7 @@ def read_initialiser(cursor: Cursor, scope: Scope, depth: int = 0) -> Initialise
     else:
         mask = read_integer(cursor, "a mask")
     cursor.advance()
-    inside: Initialiser
+    inside: Initializer
     if begins_constant(cursor):
         inside = MaskedConstant(mask, read_constant(cursor))
     else:
@@ -54,7 +54,7 @@ def read_initialiser(cursor: Cursor, scope: Scope, depth: int = 0) -> Initialise
     return inside
 
 
-def _read_list(cursor: Cursor, scope: Scope, depth: int) -> InitialiserList:
+def _read_list(cursor: Cursor, scope: Scope, depth: int) -> InitializerList:
     if depth >= DEPTH:
         raise ParseError(
             "nested-too-deeply",
@@ -67,15 +67,15 @@ def _read_list(cursor: Cursor, scope: Scope, depth: int) -> InitialiserList:
     if plain is not None:
         cursor.end = plain.end()
         cursor.advance()
-        return InitialiserList(tuple([_plain(text) for text in plain[1].split(",")]))
+        return InitializerList(tuple([_plain(text) for text in plain[1].split(",")]))
     cursor.advance()
-    elements: list[Initialiser] = []
+    elements: list[Initializer] = []
     while not cursor.at("}"):
         if elements:
             cursor.expect(",", "or `}` after the initial value")
         elements.append(_read_entry(cursor, scope, depth + 1))
     cursor.advance()
-    return InitialiserList(tuple(elements))
+    return InitializerList(tuple(elements))
 
 
 def _plain(text: str) -> Immediate:
@@ -87,9 +87,9 @@ def _plain(text: str) -> Immediate:
     return found
 
 
-def _read_entry(cursor: Cursor, scope: Scope, depth: int) -> Initialiser:
+def _read_entry(cursor: Cursor, scope: Scope, depth: int) -> Initializer:
     if cursor.kind != "name" or _ASSIGNMENT.match(cursor.text, cursor.end) is None:
-        return read_initialiser(cursor, scope, depth)
+        return read_initializer(cursor, scope, depth)
     name = cursor.advance()
     cursor.advance()
     if cursor.kind == "name":
