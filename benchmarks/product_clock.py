@@ -46,7 +46,7 @@ FOR_ALL = 4224  # rows that are tiles for all SMs
 NUMBERS = ("random", "whole", "zeros")
 EPILOGUES = ("", "bias", "gelu_tanh")
 LARGE = Shape(stages=4, raster=16, buffers=2, even=True, keep=("", "evict_first"), early=1)
-CLUSTERS = ((1, False), (2, True), (2, False), (4, True), (4, False))  # blocks, and whether they share A, or B
+CLUSTERS = ((1, 1), (2, 2), (2, 1), (4, 4), (4, 2), (4, 1))  # blocks, and how many of them share A
 FEWER = 104  # blocks that surely run at a time in clusters of four
 RUNS, ROUNDS = 10, 5
 SECONDS = 1.0  # for which energy is counted
@@ -120,7 +120,8 @@ def clusters(torch: Any) -> list[dict[str, Any]]:
     found = []
     for blocks in (BLOCKS, FEWER):
         for cluster, beside in CLUSTERS:
-            about = {"cluster": cluster, "shares": "" if cluster == 1 else "A" if beside else "B"}
+            shared = [name for name, count in (("A", beside), ("B", cluster // beside)) if count > 1]
+            about = {"cluster": cluster, "shares": " and ".join(shared)}
             shape = replace(LARGE, cluster=cluster, beside=beside)
             found.append({**about, **in_turns(torch, data, shape, blocks)})
     return found

@@ -24,7 +24,7 @@ SHAPES = {
     "two K tiles at a time": (SMALL, False),
     "a warp that stores": (STORED, True),
     "parts of k": (Shape(1, 32, 2, split_k=2, fresh=2), True),
-    "two scales in a tile, blocks side by side": (Shape(1, 48, 2, cluster=2, beside=True), True),
+    "two scales in a tile, blocks side by side": (Shape(1, 48, 2, cluster=2, beside=2), True),
 }
 
 

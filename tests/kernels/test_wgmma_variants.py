@@ -36,7 +36,7 @@ CASES = {
     "one warpgroup ahead of the other": AHEAD,
     "a residual through the ring": RESIDUAL,
     "one warpgroup ahead, blocks side by side": Case(
-        Shape(2, 16, 2, lead=1, cluster=2, beside=True), (130, 40, 136), extras=ALL
+        Shape(2, 16, 2, lead=1, cluster=2, beside=2), (130, 40, 136), extras=ALL
     ),
     "boxes without a swizzle": Case(Shape(1, 48, 2, box=24, buffers=1), (60, 56, 72)),
     "multicast": MULTICAST,
@@ -48,8 +48,13 @@ CASES = {
     "multicast in parts of k, narrow boxes": Case(
         Shape(1, 96, 2, cluster=2, span=32), (136, 104, 136), b_along_k=False
     ),
+    "a cluster of two by two": Case(Shape(1, 32, 2, cluster=4, beside=2), (136, 72, 136), b_along_k=False),
+    "a cluster of two by two, columns of A, parts through memory": Case(
+        Shape(1, 16, 2, cluster=4, beside=2, split_k=2, clustered=False, swap_ab=True), (40, 136, 136), a_along_k=False
+    ),
+    "a cluster of four": Case(Shape(1, 32, 2, cluster=4), (200, 40, 72)),
     "multicast in parts of k, side by side": Case(
-        Shape(1, 40, 2, cluster=2, beside=True), (56, 72, 136), a_along_k=False
+        Shape(1, 40, 2, cluster=2, beside=2), (56, 72, 136), a_along_k=False
     ),
     "two stripes through one box": Case(Shape(1, 32, 2, tall=2, buffers=1), (200, 40, 72), a_along_k=False),
     "swapped, rows of any length": Case(Shape(1, 16, 2, split_k=3, swap_ab=True), (9, 37, 200), b_along_k=True),

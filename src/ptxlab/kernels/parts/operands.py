@@ -37,7 +37,8 @@ class Operand:
     """One of both: `rows` of it are multiplied by a block; each of `sharers` blocks copies a part, to all of them.
 
     That is some of the rows, or, if the matrix is not along k, all of them for a part of k. The rows may be of several
-    matrices, as many of each. A matrix may be one of several in an array: `copy` is then given its number.
+    matrices, as many of each. A matrix may be one of several in an array: `copy` is then given its number. Of a cluster
+    with more blocks than sharers, the ranks of those that share a K tile are `apart`.
     """
 
     rows: int
@@ -48,6 +49,8 @@ class Operand:
     matrices: int = 1
     keep: str = ""  # what L2 does with it: "evict_first" for what is read once, "evict_last" for what is read again
     span: int = STRIPE  # elements of a row of a box, if the matrix is not along k: 64, 32 or 16
+    cluster: int = 0  # blocks of a cluster; 0: as many as sharers
+    apart: int = 1  # from the rank of a sharer to that of the next
 
     @property
     def bytes(self) -> int:
@@ -113,14 +116,14 @@ class Operand:
     ) -> None:
         """Start the copies of a K tile to a stage: rows from `first` on, along k from `start` on.
 
-        `sources` are the tensor maps, one of each matrix; `outer` are the coordinates of a matrix in an array, `policy`
-        is what `policy()` returned.
+        `sources` are the tensor maps, one of each matrix; `rank` is that of the block in its cluster, `outer` are the
+        coordinates of a matrix in an array, `policy` is what `policy()` returned.
         """
+        part, everyone = self.part(rank), self.everyone(rank)
         for number, (source, coordinates) in enumerate(self.places(sources, first, start, rank, outer)):
             row = number * self.sharers * self.box[0] if self.along_k else 0  # after those of the matrices before
             index = stage.index if self.along_k else stage.index * (self.boxes * self.matrices) + number
-            place = tile.at(row + rank * self.box[0] if self.sharers > 1 else row, 0, index)
-            everyone = [u16((1 << self.sharers) - 1)] if self.sharers > 1 else []
+            place = tile.at(row + part * self.box[0] if self.sharers > 1 else row, 0, index)
             copy: Any = COPIES[len(coordinates) - 1]
             copy = copy["multicast::cluster"] if everyone else copy
             copy = copy["L2::cache_hint"] if policy else copy
@@ -137,10 +140,27 @@ class Operand:
     ) -> Iterator[tuple[Any, tuple[Any, ...]]]:
         """The tensor map and the coordinates of each box that this block copies."""
         if self.sharers > 1:
-            first, start = (first + rank * self.box[0], start) if self.along_k else (first, start + rank * self.box[0])
+            more = self.part(rank) * self.box[0]
+            first, start = (first + more, start) if self.along_k else (first, start + more)
         for number in range(self.matrices * self.boxes):
             there = (start, first) if self.along_k else (first + number % self.boxes * self.span, start)
             yield sources[number // self.boxes], tuple(one.view(s32) for one in (*there, *outer))
+
+    def part(self, rank: Any) -> Any:
+        """Which part of a K tile the block of this rank copies."""
+        if self.cluster <= self.sharers:
+            return rank
+        return rank // self.apart if self.apart > 1 else rank % self.sharers
+
+    def everyone(self, rank: Any) -> list[u16]:
+        """A bit for each block that a part is copied to: those that share it with the block of this rank."""
+        if self.sharers == 1:
+            return []
+        bits = sum(1 << self.apart * number for number in range(self.sharers))
+        if self.cluster <= self.sharers:
+            return [u16(bits)]
+        first = rank % self.apart if self.apart > 1 else rank - rank % self.sharers
+        return [ptx.cvt.u16.u32(ptx.shl.b32(u32(bits), first))]
 
     def units(self, step: int) -> int:
         """How far the part of a K tile from element `step` along k on is from its start, as descriptors count."""

@@ -11,6 +11,7 @@ from ptxlab.kernels.parts.residuals import RingBoxes
 from ptxlab.kernels.parts.tile_stores import Boxes
 
 BLOCKS = 132  # as many as an H200 has SMs
+IN_CLUSTERS = 120  # of an H200 that has clusters of four at a time (evidence/product_clock.json)
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Shape:
     stages: int = 3
     tall: int = 1
     raster: int = 12  # rows of tiles that are computed at a time
-    cluster: int = 1  # blocks, one below the other, that share the columns' operand by multicast
-    beside: bool = False  # blocks of a cluster are side by side, and share the rows' operand
+    cluster: int = 1  # blocks that share operands by multicast: the columns', those that are one below the other
+    beside: int = 1  # blocks of a cluster that are side by side, and share the rows' operand: a divisor of `cluster`
     split_k: int = 1  # blocks that compute a tile together, each a part of k
     clustered: bool = True  # these are a cluster; else they exchange results through global memory
     swap_ab: bool = False  # D is stored transposed: the operands are given in the other order
@@ -68,8 +69,7 @@ class Shape:
     @property
     def covered(self) -> tuple[int, int]:
         """Rows and columns of D that blocks of a cluster compute at a time, each its own tile."""
-        rows, columns = (1, self.cluster) if self.beside else (self.cluster, 1)
-        return self.rows * rows, self.columns * columns
+        return self.rows * (self.cluster // self.beside), self.columns * self.beside
 
     @property
     def readers(self) -> int:
@@ -80,6 +80,11 @@ class Shape:
     def blocks(self) -> int:
         """Blocks of a cluster."""
         return self.cluster * (self.split_k if self.clustered else 1)
+
+    @property
+    def sms(self) -> int:
+        """SMs that have blocks at a time: where clusters have more than two, some stay without."""
+        return BLOCKS if self.blocks <= 2 else IN_CLUSTERS
 
     @property
     def threads(self) -> int:
@@ -151,23 +156,26 @@ class Shape:
         return max(self.stages * each, self.stored_from(each) + self.boxes(layout).bytes)
 
     def operands(self, layout: Layout) -> tuple[Operand, Operand]:
-        """Both operands: blocks of a cluster share the one whose rows are columns of D, or the other one."""
+        """Both operands: blocks of a cluster that are side by side share the first, those below each other the second."""
         return (
             Operand(
                 self.rows,
                 layout.left_along_k,
                 self.stages,
-                self.cluster if self.beside else 1,
+                self.beside,
                 layout.element,
                 keep=self.keep[0],
+                cluster=self.cluster,
             ),
             Operand(
                 self.columns,
                 layout.right_along_k,
                 self.stages,
-                1 if self.beside else self.cluster,
+                self.cluster // self.beside,
                 layout.element,
                 keep=self.keep[1],
                 span=self.span,
+                cluster=self.cluster,
+                apart=self.beside,
             ),
         )

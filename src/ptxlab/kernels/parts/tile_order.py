@@ -44,9 +44,9 @@ class TileOrder:
 class Share:
     """What a block computes: tiles in their order, each along k from `first` to `end`, in K tiles of `depth` elements.
 
-    Blocks of a `cluster` have tiles one below the other, or side by side (`beside`). After a `split_k`, so many blocks
-    compute one tile together, this one part number `part` of it, by default its rank in the cluster; each block then
-    has one tile. The number of K tiles is a multiple of `multiple`, where the last may be out of bounds.
+    Blocks of a `cluster` have tiles one below the other, `beside` of them side by side. After a `split_k`, so many
+    blocks compute one tile together, this one part number `part` of it, by default its rank in the cluster; each block
+    then has one tile. The number of K tiles is a multiple of `multiple`, where the last may be out of bounds.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Share:
         *,
         rank: Any = None,
         cluster: int = 1,
-        beside: bool = False,
+        beside: int = 1,
         split_k: int = 1,
         part: Any = None,
         multiple: int = 1,
@@ -86,11 +86,14 @@ class Share:
     def origin(self, number: u32) -> tuple[u32, u32]:
         """The first row and column of a tile."""
         row, column = self.order.origin(number)
-        if self.cluster == 1:
-            return row, column
-        if self.beside:
-            return row, column + self.rank * (self.order.columns // self.cluster)
-        return row + self.rank * (self.order.rows // self.cluster), column
+        down = self.cluster // self.beside
+        if down > 1:
+            below = self.rank if self.beside == 1 else self.rank // self.beside
+            row = row + below * (self.order.rows // down)
+        if self.beside > 1:
+            right = self.rank if down == 1 else self.rank % self.beside
+            column = column + right * (self.order.columns // self.beside)
+        return row, column
 
     def first_tile(self) -> tuple[u32, u32]:
         """The first row and column of this block's first tile."""

@@ -46,8 +46,8 @@ class Timed:
 
 CHOICES = (
     Timed(Shape(2, 128, 3, tall=2, buffers=4, fresh=1), 0.717, 0.85),
-    Timed(Shape(2, 128, 3, tall=2, buffers=4, cluster=2, beside=True, fresh=1), 0.71, 0.83),
-    Timed(Shape(3, 128, 4, buffers=2, cluster=2, beside=True, fresh=1), 0.545, 0.8),
+    Timed(Shape(2, 128, 3, tall=2, buffers=4, cluster=2, beside=2, fresh=1), 0.71, 0.83),
+    Timed(Shape(3, 128, 4, buffers=2, cluster=2, beside=2, fresh=1), 0.545, 0.8),
     Timed(Shape(2, 192, 4, buffers=3, fresh=1), 0.545, 0.74),
     Timed(Shape(2, 128, 6, buffers=1, fresh=2, unroll=4), 0.354, 0.79),
     Timed(Shape(2, 128, 6, buffers=1, fresh=2, split_k=2), 0.517, 0.6),

@@ -159,7 +159,7 @@ def grid_of(tiles: int, shape: Shape, blocks: int = BLOCKS) -> int:
     """How many blocks there are: all that an SM can have at a time, or one for each part of a tile."""
     if shape.split_k > 1:
         return tiles * shape.split_k * shape.cluster
-    most = shape.occupancy * blocks // shape.cluster
+    most = shape.occupancy * min(blocks, shape.sms) // shape.cluster
     if shape.even:
         most = ceil_div(tiles, ceil_div(tiles, most))
     return min(tiles, most) * shape.cluster

@@ -18,12 +18,12 @@ SHARED = 232_448 - 1024  # bytes of shared memory that a block may have, less th
 BESIDE = 2048  # bytes of each block for these, and for the system
 MOST_STAGES = 14
 BLOCKS = 2  # that an SM has at a time, at most
-IN_CLUSTERS = 96  # SMs that surely have all clusters of more than two blocks at a time
 FEW = 8  # rows of A are few where B has so many times as many columns
 IN_TURNS_COLUMNS = 128, 160, 192
-WAYS = (  # blocks of a cluster, whether they are side by side, blocks that share k, and whether those are a cluster
-    (1, False, 1, True), (2, False, 1, True), (2, True, 1, True), *((1, False, split_k, True) for split_k in (2, 3, 4)),
-    *((cluster, False, split_k, False) for split_k in (2, 3, 4, 5, 6, 8, 12, 16) for cluster in (1, 2)),
+WAYS = (  # blocks of a cluster, how many are side by side, blocks that share k, and whether those are a cluster
+    (1, 1, 1, True), (2, 1, 1, True), (2, 2, 1, True), *((1, 1, split_k, True) for split_k in (2, 3, 4)),
+    *((cluster, 1, split_k, False) for split_k in (2, 3, 4, 5, 6, 8, 12, 16) for cluster in (1, 2)),
+    *((4, beside, split_k, split_k == 1) for split_k in (1, 2, 3, 4) for beside in (1, 2, 4)),
 )  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def together(exponent: float, *times: float) -> float:
 def estimate(problem: Problem, shape: Shape, costs: Costs = COSTS) -> float:
     """Cycles that a variant is estimated to take."""
     blocks = problem.tiles(shape) * shape.cluster * shape.split_k
-    each = ceil(blocks / SMS)  # of the SM that has most
+    each = ceil(blocks / shape.sms)  # of the SM that has most
     at_once = min(shape.occupancy, each)
     rounds = ceil(each / at_once)
     share = min(1.0, blocks / SMS / each)  # of the SMs that are busy
@@ -147,9 +147,9 @@ def step_cycles(problem: Problem, shape: Shape, at_once: int, share: float, cost
     sides = [(problem.m, problem.a_along_k), (problem.n, problem.b_along_k)]
     left, right = reversed(sides) if shape.swap_ab else sides
     copied, arrived = 0.0, 0.0
-    for (extent, along_k), lines, is_shared, span in (
+    for (extent, along_k), lines, sharers, span in (
         (left, shape.rows, shape.beside, STRIPE),
-        (right, shape.right_rows(layout), not shape.beside, shape.span),
+        (right, shape.right_rows(layout), shape.cluster // shape.beside, shape.span),
     ):
         bytes = float(LINE * lines)
         if not along_k:
@@ -157,7 +157,7 @@ def step_cycles(problem: Problem, shape: Shape, at_once: int, share: float, cost
         arrived += bytes
         if problem.size * (problem.k if along_k else extent) % SECTOR:
             bytes *= costs.in_parts
-        copied += bytes / (1 + costs.shared * (shape.cluster - 1)) if is_shared else bytes
+        copied += bytes / (1 + costs.shared * (sharers - 1))
     multiplied = costs.multiply * shape.readers * shape.tall * 4 * wgmma_cycles(shape.columns, H200)
     if shape.groups == 1 and at_once == 1:
         multiplied *= costs.alone
@@ -232,15 +232,15 @@ def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Iterator[Shape]:
     if occupancy > 1 and shape.tall * shape.columns // 2 + 40 > registers:
         return
     layout, parts = problem.layout(shape), shape.parts
-    if layout.right_along_k and not shape.beside and shape.columns % (8 * shape.cluster << problem.gated):
+    sharers = shape.cluster // shape.beside
+    if layout.right_along_k and shape.columns % (8 * sharers << problem.gated if sharers > 1 else 1):
         return
     if 2 * parts.count < shape.split_k and shape.columns > 32:
         return
     steps, tiles = problem.steps, problem.tiles(shape)
-    sms = IN_CLUSTERS if shape.clustered and shape.split_k > 2 else SMS
-    if shape.split_k > 1 and tiles * shape.cluster * shape.split_k > sms * occupancy:
+    if shape.split_k > 1 and tiles * shape.cluster * shape.split_k > shape.sms * occupancy:
         return
-    is_one_each = shape.split_k > 1 or tiles * shape.cluster <= SMS
+    is_one_each = shape.split_k > 1 or tiles * shape.cluster <= shape.sms
     most = max(3, min(MOST_STAGES, ceil(steps / shape.split_k) if is_one_each else MOST_STAGES))
     boxes, each = problem.boxes(shape), shape.stage_bytes(layout)
     memory = (SHARED + BESIDE) // occupancy - BESIDE

@@ -65,7 +65,7 @@ def _fitting(shape: Shape, residual: bool, activation: bool) -> Shape:
     two warpgroups with one tile, one is ahead, so that both do not compute it at the same time.
     """
     if residual:
-        return AT_ONCE if shape.pingpong else replace(shape, cluster=1, beside=False)
+        return AT_ONCE if shape.pingpong else replace(shape, cluster=1, beside=1)
     if activation and shape.even and not shape.pingpong:
         return replace(shape, lead=1, buffers=1 if shape.cluster == 1 else shape.buffers)
     return shape

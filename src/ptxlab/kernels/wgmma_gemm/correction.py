@@ -41,7 +41,7 @@ def inputs(problem: Problem, shape: Shape, cycles: float) -> list[float]:
     return [
         log2(high), log2(wide), log2(problem.steps), float(left), float(right), *odd,
         log2(shape.rows), log2(shape.columns), shape.columns / 64, float(shape.tall), float(shape.groups),
-        log2(shape.stages), float(shape.occupancy), float(shape.cluster), float(shape.beside), log2(shape.split_k),
+        log2(shape.stages), float(shape.occupancy), float(shape.cluster), log2(shape.beside), log2(shape.split_k),
         float(shape.split_k > 1 and not shape.clustered), float(shape.swap_ab), float(shape.pingpong),
         log2(problem.boxes(shape).kept), float(shape.span < 64), log2(each), blocks / SMS / each,
         log2(ceil(problem.steps / shape.split_k)), high * wide / (problem.tiles(shape) * rows * columns),

@@ -109,7 +109,7 @@ class GroupedShare:
             distance //= 2
         start, end = (ptx.ld.shared.u32(self.rows_before.at(group + place)) for place in (0, 1))
         row, column = self.order(end - start).origin(number - ptx.ld.shared.u32(self.before.at(group)))
-        if self.shape.beside:
+        if self.shape.beside > 1:
             column = column + self.rank * self.shape.columns
         elif self.shape.cluster > 1:
             row = row + self.rank * self.shape.rows

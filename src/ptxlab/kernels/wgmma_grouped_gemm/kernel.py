@@ -66,13 +66,13 @@ def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
     """How the kernel is laid out."""
     operands = (
         Tokens(
-            shape.rows, True, shape.stages, shape.cluster if shape.beside else 1, formats.element, keep=shape.keep[0]
+            shape.rows, True, shape.stages, shape.beside, formats.element, keep=shape.keep[0]
         ),
         Weights(
             shape.columns,
             layout.right_along_k,
             shape.stages,
-            1 if shape.beside else shape.cluster,
+            shape.cluster // shape.beside,
             formats.element,
             keep=shape.keep[1],
         ),
