@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     pass
 
 TABLE = Path(__file__).with_name("correction.json")
+LEARNED = 2  # blocks of a cluster: nothing is known of larger ones
 LIKELY = 160  # variants with the best estimates, of which the fastest is found
 DOUBT = 0.5  # how much what networks disagree about counts: the best of many is else often one that is misjudged
 
@@ -72,7 +73,7 @@ def corrections(problem: Problem, variants: Sequence[Shape], cycles: Sequence[fl
 
 def ranked(problem: Problem) -> list[Shape]:
     """The variants of a product that are likely to be fast, the fastest first."""
-    times = {shape: estimate(problem, shape) for shape in shapes(problem)}
+    times = {shape: estimate(problem, shape) for shape in shapes(problem) if shape.cluster <= LEARNED}
     likely = sorted(times, key=lambda shape: (times[shape], shape.rows * shape.columns, shape.split_k))[:LIKELY]
     cycles = [times[shape] for shape in likely]
     order = np.argsort(np.log(cycles) + corrections(problem, likely, cycles), kind="stable")
