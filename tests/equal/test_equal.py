@@ -267,6 +267,40 @@ def test_the_maximum_of_a_form_that_is_never_negative(factor: float, level: str)
     assert ptxlab.equal(rows(PLAIN, plain, form), reference).level == level
 
 
+ROOTS = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry roots(.param .u64 x, .param .u64 y)
+{
+    .reg .b64 %rd<3>;
+    .reg .f32 %f<4>;
+    .reg .f16 %h<2>;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    ld.global.f32 %f1, [%rd1];
+    sqrt.rn.f32 %f2, %f1;
+    neg.f32 %f2, %f2;
+    cvt.rn.relu.f16.f32 %h1, %f2;
+    cvt.f32.f16 %f3, %h1;
+    mul.f32 %f3, %f3, %f3;
+    st.global.f32 [%rd2], %f3;
+    ret;
+}
+"""
+
+
+def test_the_square_of_a_root_that_relu_has_made_0() -> None:
+    """relu(-√x)² is 0, and (-√x)² is x: real numbers say so, not only floats."""
+    x, y = np.full(1, 4, np.float32), np.zeros(1, np.float32)
+    wrong = ptxlab.equal(ptxlab.parse(ROOTS, name="roots.ptx")["roots"], lambda x: x, [x, y], block=1)
+    assert wrong.level == "different"
+    assert wrong.witness is not None
+    assert not any("as real numbers the two are the same" in one for one in wrong.witness.words)
+    plain = ptxlab.parse(ROOTS.replace(".relu", ""), name="roots.ptx")["roots"]
+    assert ptxlab.equal(plain, lambda x: x, [x, y], block=1).level == "same-function"
+
+
 def test_an_operand_of_a_maximum_counts_once() -> None:
     again = ("max.f32 %f1, %f1, %f3;", "max.f32 %f5, %f3, %f1;\n    max.f32 %f1, %f5, %f1;")
     visible = ("mul.f32 %f4, %f4, 0f3FB8AA3B;\n    ex2.approx.f32 %f4, %f4;\n    div", "div")

@@ -23,7 +23,6 @@ from ptxlab.equal.nodes import Ids, Nodes
 from ptxlab.equal.rules import Rule, format_of, rule_of
 from ptxlab.equal.schedule import groups, needed
 from ptxlab.equal.sums import CHUNK
-from ptxlab.equal.values import hash_text
 
 
 class Field(Conditions):
@@ -43,70 +42,50 @@ class Field(Conditions):
         word, nodes = rule.word, self.nodes
         if word == "row":
             return
-        given = [nodes.operands[n, ids] for n in range(3) if len(ids) and nodes.operands[n, ids[0]] >= 0]
         if word in ("input", "constant"):
-            self._leaf(word, operation, ids)
+            getattr(self, f"_{word}")(ids, rule)
             return
-        kinds = [nodes.kind(int(one[0])).kind for one in given]
-        if "row" in kinds and word not in ("matmul", "bytes"):
-            self._opaque(operation, ids, [nodes.table(given[0])[:, n] for n in range(nodes.operands[1, given[0][0]])])
+        given = [one for one in nodes.operands[:, ids] if one[0] >= 0]
+        if nodes.kind(int(given[0][0])).kind == "row" and word not in ("matmul", "bytes"):
+            self._opaque(ids, *nodes.table(given[0]).T)
             return
         self._inherit(rule, ids, given)
-        wrong = np.zeros(len(ids), bool)
-        for one, read in zip(given, rule.reads, strict=False):
-            if word != "matmul":
-                wrong |= ~self._fits(one, read)
         if word == "opaque":
-            self._opaque(operation, ids, given)
+            self._opaque(ids, *given)
             return
+        fits = np.ones(len(ids), bool)
+        for one, read in zip(given, rule.reads if word != "matmul" else (), strict=False):
+            fits &= self._fits(one, read)
         getattr(self, "_" + _NAMES.get(word, word))(ids, *given, rule)
-        if wrong.any():
-            self._opaque(operation, ids[wrong], [one[wrong] for one in given])
+        self._opaque(ids, *given, chosen=~fits)
         if rule.relu or rule.saturates:
             self._clamp(rule, ids)
 
     def _inherit(self, rule: Rule, ids: Ids, given: list[Ids]) -> None:
-        if rule.word != "matmul" and rule.word != "bytes":
-            for one in given:
-                self.is_opaque[ids] |= self.is_opaque[one]
-        self._format[ids] = self._number(format_of(rule.format, 0)) if rule.format else 0
+        for one in given if rule.word not in ("matmul", "bytes") else ():
+            self.is_opaque[ids] |= self.is_opaque[one]
+        self.format[ids] = self._number(format_of(rule.format, 0)) if rule.format else 0
         if rule.word in ("select", "copy") and not format_of(rule.format, 0):
-            self._format[ids] = self._format[given[-1]]
+            self.format[ids] = self.format[given[-1]]
 
     def _bytes(self, ids: Ids, row: Ids, rule: Rule) -> None:
         """bf16 is the upper half of f32: with zeros below it is the same number; cut off, it is rounded."""
-        table = self.nodes.table(row)
-        text, operation = rule.detail, int(self.nodes.operation_of[ids[0]])
-        count = table.shape[1]
-        left = np.ones(len(ids), bool)
-        brain, single = self._number("bf16"), self._number("f32")
+        table, brain, single = self.nodes.table(row), self._number("bf16"), self._number("f32")
         source = np.maximum(table[:, -1], 0)
-        if text == "# # 0 1":
-            chosen = (table[:, 0] == -1) & (table[:, 1] == -1) & (table[:, 2] == table[:, 3])
-            chosen &= self._format[source] == brain
-            result = single
-        elif text == "2 3":
-            chosen = (table[:, 0] == table[:, 1]) & (self._format[source] == single)
-            result = brain
+        if rule.detail == "# # 0 1":
+            usual = (table[:, :2] == -1).all(1) & (table[:, 2] == table[:, 3]) & (self.format[source] == brain)
         else:
-            chosen = np.zeros(len(ids), bool)
-            result = 0
-        self._copy(ids[chosen], source[chosen])
-        self._format[ids[chosen]] = result
-        left &= ~chosen
-        if left.any():
-            plain = self.nodes.constants(np.arange(256, dtype=np.uint64), "b8", 1)
-            self._grow()
-            self._leaf("constant", int(self.nodes.operation_of[plain[0]]), plain)
-            own = np.where(table[left] >= 0, table[left], plain[0] + (-1 - np.minimum(table[left], -1)))
-            self.is_opaque[ids[left]] = True
-            self._opaque(operation, ids[left], [own[:, n] for n in range(count)])
+            usual = (rule.detail == "2 3") & (table[:, 0] == source) & (self.format[source] == single)
+        self._copy(ids[usual], source[usual])
+        self.format[ids[usual]] = single if rule.detail == "# # 0 1" else brain
+        if not usual.all():
+            plain = self._constants(range(256), "b8", 1)
+            own = np.where(table >= 0, table, plain[0] + (-1 - np.minimum(table, -1)))
+            self._opaque(ids, *own.T, chosen=~usual)
 
     def _part(self, ids: Ids, a: Ids, rule: Rule) -> None:
         """A number of less than a byte: another for each byte, and each place in it."""
-        self._function(ids, [a], hash_text(f"part {rule.detail} {rule.format}"))
+        self._function(ids, [a], f"part {rule.detail} {rule.format}")
 
 
-_NAMES = {
-    "<": "compare", "<=": "compare", "==": "compare", "logic &": "logic", "logic |": "logic", "logic ^": "logic",
-}  # fmt: skip
+_NAMES = dict.fromkeys(("<", "<=", "=="), "compare") | dict.fromkeys(("logic &", "logic |", "logic ^"), "logic")

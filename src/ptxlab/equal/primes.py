@@ -85,7 +85,7 @@ class Primes:
         """The exponents of squares modulo p; of others, of their negatives, with a mark."""
         p, q = np.uint64(self.p), np.uint64(self.q)
         unique, back = np.unique(numbers, return_inverse=True)
-        is_square = raised(unique, self.q, self.p) == 1
+        is_square = raised(unique, q, p) == 1
         left = np.where(is_square, unique, p - unique)
         found = np.zeros_like(left)
         is_open = np.ones(len(left), bool)
@@ -103,20 +103,18 @@ class Primes:
         return found[back]
 
 
-def raised(numbers: Words, power: int, prime: int) -> Words:
-    """Numbers to a power, modulo a prime."""
-    found, square, modulus = np.ones_like(numbers), numbers.copy(), np.uint64(prime)
-    while power:
-        if power & 1:
-            found = found * square % modulus
-        square = square * square % modulus
-        power >>= 1
+def inverse(numbers: Words, moduli: Words) -> Words:
+    """1/x modulo primes, one for each line; 0 of 0."""
+    return raised(numbers, moduli - np.uint64(2), moduli)
+
+
+def raised(numbers: Words, powers: Words | np.uint64, moduli: Words | np.uint64) -> Words:
+    """Numbers to powers, modulo primes: those that are for a line are a column."""
+    found, square = np.ones_like(numbers), numbers
+    while powers.any():
+        found = np.where(powers & np.uint64(1), found * square % moduli, found)
+        square, powers = square * square % moduli, powers >> np.uint64(1)
     return found
-
-
-def inverse(numbers: Words, prime: int) -> Words:
-    """1/x modulo a prime; 0 of 0."""
-    return raised(numbers, prime - 2, prime)
 
 
 def root_of_two(prime: int) -> int:

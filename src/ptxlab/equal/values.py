@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,34 @@ UNKNOWN = 2  # in place of a sign
 Flags = npt.NDArray[np.bool_]
 
 
+_OF_NODES = (
+    "elements",
+    "known",
+    "state",
+    "sign",
+    "tags",
+    "is_opaque",
+    "degree",
+    "compared",
+    "root",
+    "factor",
+    "format",
+)
+
+
 class Values:
-    """The values of nodes for one choice of random inputs."""
+    """The values of nodes for one choice of random inputs.
+
+    What has two lines has one for each field.
+    """
 
     def __init__(self, nodes: Nodes, seed: int) -> None:
         self.nodes = nodes
         generator = np.random.default_rng(seed)
         self.primes = Primes.near(int(generator.integers(1 << 30, (1 << 31) - 1)))
-        self.moduli = self.primes.p, self.primes.q
+        self.moduli = np.array([[self.primes.p], [self.primes.q]], np.uint64)
         self._salt = int(generator.integers(1, 1 << 63))
-        self._log2e = [int(generator.integers(2, prime)) for prime in self.moduli]
+        self._log2e = [int(generator.integers(2, prime)) for prime in self.moduli[:, 0].tolist()]
         count = nodes.count
         self.elements = np.zeros((2, count), np.uint64)
         self.known = np.zeros((2, count), bool)
@@ -51,6 +70,7 @@ class Values:
         """Of a multiple of a square root: which root, counted from 1, so that its square is known."""
         self.factor = np.zeros((2, count), np.uint64)
         """Of which multiple."""
+        self.format = np.zeros(count, np.int8)
         self._roots: dict[tuple[int, ...], int] = {}
         self._under = np.zeros((2, 1), np.uint64)
         """What the roots are of."""
@@ -60,7 +80,6 @@ class Values:
         """Where there are numbers that may be negative."""
         self._assumed: dict[tuple[int, int], int] = {}
         """The states of comparisons that are assumed, by their elements."""
-        self._format = np.zeros(count, np.int8)
 
     def same(self, a: Ids, b: Ids) -> Flags:
         """Where two nodes have the same value."""
@@ -82,123 +101,118 @@ class Values:
 
     def _fits(self, ids: Ids, read: str) -> Flags:
         table = np.array([reads_as(own, read) for own in self._formats])
-        return table[self._format[ids]]
+        return table[self.format[ids]]
 
     def _number(self, format: str) -> int:
         if format not in self._formats:
             self._formats.append(format)
         return self._formats.index(format)
 
-    def _random(self, ids: Ids, words: list[Words], seed: int) -> None:
-        for half, prime in enumerate(self.moduli):
-            self.elements[half, ids] = scattered(words, seed + half) % np.uint64(prime)
+    def _is_integer(self, ids: Ids) -> Flags:
+        found: Flags = self.format[ids] == self._number(INTEGER)
+        return found
+
+    # What a value is set to.
+
+    def _set(self, ids: Ids, values: Words, known: Any = True) -> None:
+        """The elements of both fields, 0 where they are not known."""
+        self.elements[:, ids] = np.where(known, values, np.uint64(0))
+        self.known[:, ids] = known
+
+    def _set_one(self, ids: Ids, which: int, values: Words) -> None:
+        """Elements of one field; those of the other are not known."""
+        self.elements[:, ids], self.known[:, ids] = 0, False
+        self.elements[which, ids], self.known[which, ids] = values, True
+
+    def _set_random(self, ids: Ids, words: Sequence[Words], text: str) -> None:
+        """Random functions of words, one for each text; nothing else is known of them."""
+        seed = self._salt ^ hash_text(text)
+        self._set(ids, np.stack([scattered(words, seed), scattered(words, seed + 1)]) % self.moduli)
+        self.state[ids], self.sign[ids], self.root[ids], self.compared[ids] = FINITE, 0, 0, -1
+        self.tags[:, ids] = 0
 
     def _content(self, ids: Ids) -> list[Words]:
         """All that a value is, as words."""
-        parts = np.where(self.known[:, ids], self.elements[:, ids], np.uint64(0))
         flags = self.known[0, ids] | self.known[1, ids] << 1 | self.state[ids].astype(np.int64) << 2
-        return [parts[0], parts[1], flags.astype(np.uint64)]
+        return [*self._parts(ids), flags.astype(np.uint64)]
 
-    def _opaque(self, operation: int, ids: Ids, given: list[Ids]) -> None:
-        kind = self.nodes.operations[operation]
-        self._function(ids, given, hash_text(f"{kind.kind} {kind.text} {kind.type}"))
+    def _parts(self, ids: Ids) -> Words:
+        """The elements that are known, and 0 for others."""
+        return np.where(self.known[:, ids], self.elements[:, ids], np.uint64(0))
+
+    def _function(self, ids: Ids, given: Sequence[Ids], text: str) -> None:
+        """A random function of operands."""
+        self._set_random(ids, [word for one in given for word in self._content(one)], text)
+        self.degree[0, ids] = np.maximum.reduce([self.degree[:, one].sum(0) for one in given])
+        self.degree[:, ids] = np.maximum(self.degree[:, ids], 1) * [[1], [0]]
+
+    def _opaque(self, ids: Ids, *given: Ids, chosen: Flags | None = None) -> None:
+        """What there is no rule for: all nodes of one operation, or some of them."""
+        if chosen is not None and not chosen.any():
+            return
+        if chosen is not None:
+            ids, given = ids[chosen], tuple(one[chosen] for one in given)
+        kind = self.nodes.kind(int(ids[0]))
+        self._function(ids, given, f"{kind.kind} {kind.text} {kind.type}")
         self.is_opaque[ids] = True
 
-    def _function(self, ids: Ids, given: list[Ids], seed: int) -> None:
-        """A random function of operands."""
-        words = [word for one in given for word in self._content(one)]
-        self._random(ids, words, self._salt ^ seed)
-        self.known[:, ids] = True
-        self.state[ids] = FINITE
-        self.tags[:, ids] = 0
-        self.compared[ids] = -1
-        self.root[ids], self.sign[ids] = 0, 0
-        self.degree[0, ids] = np.maximum.reduce([self.degree[0, one] + self.degree[1, one] for one in given])
-        self.degree[0, ids] = np.maximum(self.degree[0, ids], 1)
-        self.degree[1, ids] = 0
-
-    def _set(self, ids: Ids, half: int, values: Words, known: Flags) -> None:
-        self.elements[half, ids] = np.where(known, values, np.uint64(0))
-        self.known[half, ids] = known
-
     def _copy(self, ids: Ids, a: Ids, rule: Rule | None = None) -> None:
-        for array in (self.elements, self.known, self.tags, self.degree, self.factor):
-            array[:, ids] = array[:, a]
-        for flat in (self.state, self.sign, self.is_opaque, self.compared, self.root):
-            flat[ids] = flat[a]
+        format = self.format[ids]
+        self._restore(ids, self._saved(a))
+        self.format[ids] = format
 
-    def _values(self, ids: Ids) -> list[Any]:
-        return [self.elements[:, ids], self.known[:, ids], self.tags[:, ids], self.state[ids], self.sign[ids]]
+    def _saved(self, ids: Ids) -> dict[str, Any]:
+        return {name: getattr(self, name)[..., ids] for name in _OF_NODES}
 
-    def _restore(self, ids: Ids, values: list[Any], chosen: Flags) -> None:
-        self.elements[:, ids], self.known[:, ids] = values[0][:, chosen], values[1][:, chosen]
-        self.tags[:, ids], self.state[ids], self.sign[ids] = values[2][:, chosen], values[3][chosen], values[4][chosen]
+    def _restore(self, ids: Ids, saved: Mapping[str, Any], chosen: Any = slice(None)) -> None:
+        for name, values in saved.items():
+            getattr(self, name)[..., ids] = values[..., chosen]
 
-    def _space(self, count: int) -> int:
-        """Where there is space for values that are not of nodes."""
-        first = self.nodes.count
-        if len(self.state) < first + count:
-            self._grow(first + count)
-        return first
+    def _spare(self, count: int) -> Ids:
+        """Space for values that are not of nodes, until it is asked for again."""
+        self._grow(self.nodes.count + count)
+        return self.nodes.count + np.arange(count)
 
     def _grow(self, count: int = 0) -> None:
         """Have space for nodes that were added, or for more values."""
         more = max(count, self.nodes.count) - len(self.state)
-        if more <= 0:
-            return
-        for name in (
-            "elements",
-            "known",
-            "state",
-            "sign",
-            "tags",
-            "is_opaque",
-            "degree",
-            "compared",
-            "_format",
-            "root",
-            "factor",
-        ):
+        for name in _OF_NODES if more > 0 else ():
             old = getattr(self, name)
-            pad = np.zeros((*old.shape[:-1], more), old.dtype)
-            setattr(self, name, np.concatenate([old, pad], axis=-1))
+            setattr(self, name, np.concatenate([old, np.zeros((*old.shape[:-1], more), old.dtype)], axis=-1))
 
-    def _leaf(self, word: str, operation: int, ids: Ids) -> None:
-        nodes, kind = self.nodes, self.nodes.operations[operation]
-        self.root[ids], self.tags[:, ids], self.compared[ids], self.is_opaque[ids] = 0, 0, -1, False
-        if word == "input":
-            at = nodes.operands[0, ids].view(np.uint64)
-            seed = self._salt ^ hash_text(kind.text)
-            self._random(ids, [at], seed)
-            self.known[:, ids] = True
-            self.degree[0, ids] = 1
-            # Bytes of open integers are not numbers yet: s8, u8 and e4m3 read others in them.
-            self._format[ids] = self._number(format_of(kind.type, kind.width) or kind.type)
-            return
-        bits = nodes.operands[0, ids].view(np.uint64)
+    # Inputs and constants.
+
+    def _constants(self, bits: Sequence[int], type: str, width: int) -> Ids:
+        """New nodes of plain numbers, with their values."""
+        ids = self.nodes.constants(np.array(bits, np.uint64), type, width)
+        self._grow()
+        self._constant(ids)
+        return ids
+
+    def _input(self, ids: Ids, rule: Rule) -> None:
+        kind = self.nodes.kind(int(ids[0]))
+        self._set_random(ids, [self.nodes.operands[0, ids].view(np.uint64)], kind.text)
+        self.degree[0, ids] = 1
+        # Bytes of open integers are not numbers yet: s8, u8 and e4m3 read others in them.
+        self.format[ids] = self._number(format_of(kind.type, kind.width) or kind.type)
+
+    def _constant(self, ids: Ids, rule: Rule | None = None) -> None:
+        kind, bits = self.nodes.kind(int(ids[0])), self.nodes.operands[0, ids].view(np.uint64)
+        self._set_random(ids, [bits], "")
         if kind.type == "pred":
             self.state[ids] = np.where(bits & np.uint64(1), TRUE, FALSE)
-            self.known[:, ids] = True
             self.elements[:, ids] = bits & np.uint64(1)
-            return
-        format = format_of(kind.type, kind.width)
-        if not format:
-            self._random(ids, [bits], self._salt)
-            self.known[:, ids] = True
-            return
-        numbers = floats_of(bits, format)
-        finite = np.isfinite(numbers)
-        for half, prime in enumerate(self.moduli):
-            self.elements[half, ids] = elements(np.where(finite, numbers, 0.0), prime, self._log2e[half], format)
-        self.known[:, ids] = True
-        self.sign[ids] = np.sign(np.where(np.isnan(numbers), 0.0, numbers))
-        self.state[ids] = np.where(
-            finite, FINITE, np.where(np.isnan(numbers), WRONG, np.where(numbers > 0, PLUS, MINUS))
-        )
-        self._format[ids] = np.where(bits == 0, 0, self._number(format))
+        elif format := format_of(kind.type, kind.width):
+            numbers = floats_of(bits, format)
+            wrong, plain = np.isnan(numbers), np.where(np.isfinite(numbers), numbers, 0.0)
+            for half, prime in enumerate(self.moduli[:, 0].tolist()):
+                self.elements[half, ids] = elements(plain, prime, self._log2e[half], format)
+            self.sign[ids] = np.sign(np.where(wrong, 0.0, numbers))
+            self.state[ids] = np.select([wrong, numbers == np.inf, numbers == -np.inf], [WRONG, PLUS, MINUS], FINITE)
+            self.format[ids] = np.where(bits == 0, 0, self._number(format))
 
 
-def scattered(words: list[Words], seed: int) -> Words:
+def scattered(words: Sequence[Words], seed: int) -> Words:
     """Words of which each is a random function of others in its line."""
     found = np.full(len(words[0]), seed & (1 << 64) - 1, np.uint64)
     for word in words:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -149,18 +150,13 @@ def _terms(nodes: Nodes, node: int) -> list[tuple[int, Term]] | None:
 
 def _keyed(field: Field, terms: list[tuple[int, Term]]) -> list[tuple[int, ...]]:
     """What each term is in the field."""
-    keys = []
-    for sign, term in terms:
-        key = []
-        for half, prime in enumerate(field.moduli):
-            value = 1
-            known = True
-            for node in term:
-                value = value * int(field.elements[half, node]) % prime
-                known &= bool(field.known[half, node])
-            key.append(sign * value % prime if known else -1)
-        keys.append(tuple(key))
-    return keys
+    primes = field.moduli[:, 0].tolist()
+
+    def key(sign: int, term: Term) -> tuple[int, ...]:
+        known, own = field.known[:, term].tolist(), field.elements[:, term].tolist()
+        return tuple(sign * prod(own[n]) % p if all(known[n]) else -1 for n, p in enumerate(primes))
+
+    return [key(*one) for one in terms]
 
 
 def _terms_in_words(nodes: Nodes, field: Field, a: int, b: int) -> list[str]:
