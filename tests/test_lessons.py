@@ -5,10 +5,12 @@ A picture in a page is what the examples above it called `picture`. `BLESS=1` wr
 
 import contextlib
 import importlib.util
+import inspect
 import io
 import os
 import re
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,8 @@ PAGES = [page for folder in FOLDERS for page in sorted(folder.glob("[0-9]*.md"))
 BLOCK = re.compile(
     r"^```(?P<kind>python|text)\n(?P<text>.*?)^```$"
     r"|^!\[[^]\n]*\]\((?P<picture>[\w.-]+\.svg)\)$"
-    r"|^<!-- measured: (?P<table>\w+) -->\n.*?^<!-- end -->$",
+    r"|^<!-- measured: (?P<table>\w+) -->\n.*?^<!-- end -->$"
+    r"|^<!-- source: (?P<module>[\w.]+) (?P<names>[\w. ]+) -->\n.*?^<!-- end -->$",
     re.MULTILINE | re.DOTALL,
 )
 MOST = 60_000  # bytes of a picture
@@ -45,6 +48,8 @@ class Page:
             return self.picture(found)
         if found["table"]:
             return f"<!-- measured: {found['table']} -->\n{tables()[found['table']]()}<!-- end -->"
+        if found["module"]:
+            return f"<!-- source: {found['module']} {found['names']} -->\n{source(**found.groupdict())}<!-- end -->"
         if found["kind"] == "text":
             shown = self.printed.getvalue()
             assert shown, f"nothing was printed before:\n{found['text']}"
@@ -63,6 +68,13 @@ class Page:
         assert file.read_text(encoding="utf-8") == svg
         assert len(svg) < MOST
         return found[0]
+
+
+def source(module: str, names: str, **other: str) -> str:
+    """Functions of a module of the gallery, as a page shows them."""
+    there = importlib.import_module(f"ptxlab.kernels.{module}")
+    texts = [inspect.getsource(inspect.unwrap(attrgetter(name)(there))) for name in names.split()]
+    return "```py\n" + "\n\n".join(texts) + "```\n"
 
 
 def tables() -> dict[str, Callable[[], str]]:

@@ -37,7 +37,7 @@ class Staging:
     def write_sources(self) -> None:
         """A page for each source file that was mentioned."""
         for file in sorted(self.sources):
-            code = (ROOT / file).read_text(encoding="utf-8")
+            code = (ROOT / file).read_text(encoding="utf-8").rstrip("\n") + "\n"
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
             language = LANGUAGES[PurePosixPath(file).suffix]
             text = f"---\norphan: true\n---\n# `{file}`\n\n{fence}{language}\n{code}{fence}\n"

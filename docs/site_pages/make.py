@@ -63,14 +63,17 @@ def write_pages(build: ModuleType, folder: Path = PAGES) -> None:
     for name, maker in made.items():
         text = maker().replace("](gallery.md)", "](site:gallery/index.md)").replace("](claims.md)", "](../claims.md)")
         staging.write(name, text)
-    staging.write("index", landing(known, {*made, "start", "gallery/index", "diagnostics/index", "instructions/index"}))
+    staging.write(
+        "index", landing(known, {*made, "start", "gallery/index", "diagnostics/index", "instructions/index"}, build)
+    )
     staging.write_sources()
 
 
-def landing(known: Mapping[str, str], made: set[str]) -> str:
+def landing(known: Mapping[str, str], made: set[str], build: ModuleType) -> str:
     """The first page, and after it the sidebar."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    text = (HERE / "index.md").read_text(encoding="utf-8").replace("{try it}", first_look(readme))
+    text = (HERE / "index.md").read_text(encoding="utf-8").replace("{a race}", race(readme))
+    text = text.replace("{beside compute-sanitizer}", build.beside_sanitizer())
     there = {*known.values(), *made}
     lost = {page for page in there if page.startswith("guides/")}
     for section, pages in SECTIONS.items():
@@ -81,12 +84,12 @@ def landing(known: Mapping[str, str], made: set[str]) -> str:
     return text
 
 
-def first_look(readme: str) -> str:
-    """The README's first commands, and the race that it shows, without the arrays that were printed before."""
-    commands, run = (block for block in re.findall(r"^```console\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
-                     if block.startswith(("$ pip install", "$ ptxlab run reverse.ptx")))  # fmt: skip
+def race(readme: str) -> str:
+    """The race that the README shows, without the arrays that were printed before."""
+    run = next(block for block in re.findall(r"^```console\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+               if block.startswith("$ ptxlab run reverse.ptx"))  # fmt: skip
     command, report = run.partition("\n")[0], run[run.index("error[") :].strip().partition("\n\n")[0]
-    return f"```console\n{commands}{command}\n{report}\n```"
+    return f"```console\n{command}\n{report}\n```"
 
 
 def start(readme: str) -> str:

@@ -2,15 +2,18 @@
 
 Pygments has a lexer of this name, which stops at guards, `::` and pairs of predicates. Its own languages come first, so
 that ours is called `ptxlab` where ptxlab is installed; in Sphinx, `extensions = ["ptxlab.highlighting"]` makes it the
-lexer of `ptx`. It colors by form alone, so that a part of a file, or what a later PTX has, is colored too.
+lexer of `ptx`, and has kernels in strings of Python colored as PTX. It colors by form alone, so that a part of a file,
+or what a later PTX has, is colored too.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pygments.lexer import RegexLexer, bygroups
+from pygments.lexers.python import PythonLexer
 from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, Punctuation, String, Whitespace
 
-__all__ = ["PtxLexer", "setup"]
+__all__ = ["PtxLexer", "PythonLexerOfPtx", "setup"]
 
 _DIRECTIVES = (
     "version|target|address_size|visible|extern|weak|common|entry|func|reg|shared|global|const|local|param|align|ptr|alias|"
@@ -63,7 +66,45 @@ class PtxLexer(RegexLexer):
     }
 
 
+class PythonLexerOfPtx(PythonLexer):
+    """Python in which strings of several lines with a kernel are PTX; `%r1` in a string is not a format."""
+
+    name = "Python with PTX of ptxlab"
+    aliases = ()
+    filenames = ()
+    mimetypes = ()
+
+    def get_tokens_unprocessed(self, text: str, stack: Iterable[str] = ("root",)) -> Iterator[tuple[int, Any, str]]:
+        """Tokens of Python, but for those strings."""
+        string: list[tuple[int, Any, str]] = []
+        for token in super().get_tokens_unprocessed(text, stack):
+            if token[1] in String:
+                string.append(token)
+                continue
+            yield from _string(string)
+            string.clear()
+            yield token
+        yield from _string(string)
+
+
+def _string(tokens: list[tuple[int, Any, str]]) -> Iterator[tuple[int, Any, str]]:
+    """The tokens of strings that follow each other, as PTX where they hold a kernel."""
+    text = "".join(value for _, _, value in tokens)
+    start, end = text.find("\n") + 1, text.rfind('"""')
+    if start and ".target" in text and start < end:
+        at = tokens[0][0]
+        yield at, String.Double, text[:start]
+        for offset, kind, value in PtxLexer().get_tokens_unprocessed(text[start:end]):
+            yield at + start + offset, kind, value
+        yield at + end, String.Double, text[end:]
+        return
+    for at, kind, value in tokens:
+        yield at, String.Double if kind is String.Interpol and value.startswith("%") else kind, value
+
+
 def setup(app: Any) -> dict[str, bool]:
-    """Make the lexer that of `ptx` in Sphinx."""
+    """Make the lexers those of `ptx` and of Python in Sphinx."""
     app.add_lexer("ptx", PtxLexer)
+    for name in ("python", "py"):
+        app.add_lexer(name, PythonLexerOfPtx)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

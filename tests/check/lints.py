@@ -2,7 +2,8 @@
 
 import ptxlab
 from ptxlab.report import Diagnostic
-from ptxlab.toolchain import accepted, find, judge
+from ptxlab.toolchain import accepted, judge
+from tests.tools import is_there
 
 REGISTERS = """
     .reg .pred %p<10>;
@@ -25,7 +26,7 @@ def findings(text: str, code: str) -> list[Diagnostic]:
     """What the lint finds; no other rule may find anything, and ptxas accepts the module."""
     found = ptxlab.check(ptxlab.parse(text, name="k.ptx"))
     assert [diagnostic.code for diagnostic in found if diagnostic.code != code] == []
-    if find("ptxas") is not None:
+    if is_there("ptxas"):
         verdicts = judge(text)
         assert accepted(verdicts), verdicts
     return found

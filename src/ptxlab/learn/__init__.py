@@ -40,6 +40,7 @@ from ptxlab.learn.needs import (
 from ptxlab.learn.pages import code_on_page, commented, kernel_on_page, names_on_page, text_of
 from ptxlab.learn.reading import read
 from ptxlab.learn.report import Report
+from ptxlab.learn.sources import edited
 from ptxlab.learn.task import Case, Task
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ __all__ = [
     "check",
     "code_on_page",
     "commented",
+    "edited",
     "executes",
     "exercise_of",
     "find_folder",
