@@ -113,7 +113,7 @@ def without(launch, line: int):
 )
 def test_each_barrier_is_needed(make, sizes, count):
     s = make()
-    launch = s.launch_of(*s.draw(sizes))
+    launch = s.launch_of(*s.arguments(sizes))
     launch.run(device="cpu")
     found = synchronizations(launch)
     assert len(found) == count

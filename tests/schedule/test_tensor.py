@@ -9,7 +9,7 @@ import pytest
 
 import ptxlab
 from ptxlab.report import KernelError, PtxError
-from ptxlab.schedule import Schedule, algorithm, bf16, f16, f32, schedule, scheduling
+from ptxlab.schedule import Schedule, algorithm, bf16, f16, f32, launching, schedule
 from tests.schedule.algorithms import matmul, row_sum
 
 
@@ -90,7 +90,7 @@ def test_operands_are_stored_either_way(how):
 
 
 def test_a_block_computes_tile_after_tile(monkeypatch):
-    monkeypatch.setattr(scheduling, "SMS", 2)
+    monkeypatch.setattr(launching, "SMS", 2)
     assert persistent().check(seeds=1, symbolic=False, m=130, n=24, k=64)
 
 
@@ -98,7 +98,7 @@ def test_swizzled_rows_have_no_bank_conflicts():
     def wasted(**how) -> int:
         """Cycles of shared memory that conflicts cost."""
         s = by_mma(**how)
-        found = s.launch_of(*s.draw({"m": 32, "n": 16, "k": 16})).run(device="cpu", profile=True).counters
+        found = s.launch_of(*s.arguments({"m": 32, "n": 16, "k": 16})).run(device="cpu", profile=True).counters
         return sum(one.get("wavefronts", 0) - one.get("ideal_wavefronts", 0) for one in found["lines"].values())
 
     assert wasted(swizzle="32B") == 0
@@ -126,7 +126,7 @@ def changed(launch) -> dict[str, str]:
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_each_wait_and_fence_is_needed(name):
     s = SCHEDULES[name]()
-    launch = s.launch_of(*s.draw(SIZES))
+    launch = s.launch_of(*s.arguments(SIZES))
     launch.run(device="cpu")
     texts = changed(launch)
     assert texts

@@ -2,11 +2,13 @@
 
 - `statements`, `read`: a Python function as an algorithm; `reference`: what it means, by NumPy.
 - `state`, `steps`: what is decided, and how; a step is a file.
-- `plan`: the tree of loops and copies that follows; `walk`: how threads share copies; `synchronize`: barriers, derived.
+- `tree`, `plan`, `staging`: the tree of loops and copies that follows; `walk`: how threads share copies; `synchronize`:
+  barriers, derived.
 - `emit`, `loops`, `copies`, `operands`, `computing`: the tree as a kernel of `ptxlab.author`; `writing` is what these
   share, with `address`, `elements` and `expressions`.
 - `tensor`, `lanes`, `asynchronous`: tensor cores, what becomes of their results, copies by TMA and what waits.
-- `scheduling`: what a user holds; `search`: numbers that are left open.
+- `scheduling`: what a user holds; `launching`: a kernel for arrays; `checking`: whether it is right; `search`: numbers
+  that are left open.
 """
 
 from ptxlab.schedule.read import algorithm, bf16, f16, f32

@@ -17,7 +17,7 @@ from ptxlab.author.emit import emit
 from ptxlab.author.pointers import Pointer as TypedPointer
 from ptxlab.author.values import b8
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.plan import BYTES, Buffer, Plan
+from ptxlab.schedule.tree import BYTES, Buffer, Plan
 
 Value = Any  # a Python number, or a register
 

@@ -14,7 +14,7 @@ from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import during, source_of
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.plan import BYTES, Arrival, Asynchronous, Fence, Fill, Multiplied, Release, Transfer, Vacancy
+from ptxlab.schedule.tree import BYTES, Arrival, Asynchronous, Fence, Fill, Multiplied, Release, Transfer, Vacancy
 from ptxlab.schedule.walk import WARP
 from ptxlab.schedule.writing import Writing
 

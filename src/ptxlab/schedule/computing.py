@@ -14,13 +14,13 @@ from ptxlab.schedule.expressions import is_zero, register, write_expression
 from ptxlab.schedule.lanes import EIGHT, exchange, group_of, lanes_of, limited, moved
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.operands import element, masks_together, outside
-from ptxlab.schedule.plan import (
-    Leaf,
-)
 from ptxlab.schedule.reference import NEUTRAL
 from ptxlab.schedule.statements import Let, Load, Reduce, Store
 from ptxlab.schedule.synchronize import BLOCK
 from ptxlab.schedule.tensor import write_multiply
+from ptxlab.schedule.tree import (
+    Leaf,
+)
 from ptxlab.schedule.walk import WARP, combination
 from ptxlab.schedule.writing import Writing
 

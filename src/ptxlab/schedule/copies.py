@@ -10,7 +10,7 @@ from ptxlab.author.emit import emit
 from ptxlab.schedule.address import FILL, Below, Value
 from ptxlab.schedule.elements import load_bits, store_bits
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.plan import (
+from ptxlab.schedule.tree import (
     BYTES,
     Buffer,
     Fill,

@@ -15,13 +15,13 @@ from ptxlab.schedule.copies import portions
 from ptxlab.schedule.elements import ELEMENTS
 from ptxlab.schedule.lanes import write_spread
 from ptxlab.schedule.loops import write_body
-from ptxlab.schedule.plan import (
+from ptxlab.schedule.statements import Reduce
+from ptxlab.schedule.tree import (
     Leaf,
     Node,
     Plan,
     walk,
 )
-from ptxlab.schedule.statements import Reduce
 from ptxlab.schedule.walk import combination
 from ptxlab.schedule.writing import Writing
 

@@ -12,7 +12,8 @@ from ptxlab.schedule.asynchronous import write_asynchronous
 from ptxlab.schedule.computing import flush, write_leaf
 from ptxlab.schedule.copies import source_of, write_fill
 from ptxlab.schedule.operands import position, write_keep
-from ptxlab.schedule.plan import (
+from ptxlab.schedule.statements import Store
+from ptxlab.schedule.tree import (
     BYTES,
     Ahead,
     Arrival,
@@ -34,7 +35,6 @@ from ptxlab.schedule.plan import (
     reads,
     walk,
 )
-from ptxlab.schedule.statements import Store
 from ptxlab.schedule.writing import Writing
 
 

@@ -12,28 +12,24 @@ s.check()
 from __future__ import annotations
 
 import json
-import math
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import numpy as np
-
 from ptxlab.author import Kernel
 from ptxlab.author.lines import SourcePosition, refuse
-from ptxlab.device.tensor_maps import tensor_map
-from ptxlab.equal import Verdict, equal
+from ptxlab.equal import Verdict
 from ptxlab.estimate import Estimate, estimate
 from ptxlab.isa.targets import TARGETS
 from ptxlab.measure import Launch
 from ptxlab.report.nearest import nearest
-from ptxlab.schedule.emit import shared_bytes, write_kernel
-from ptxlab.schedule.plan import BYTES, Plan, plan
-from ptxlab.schedule.reference import compute
+from ptxlab.schedule.checking import check_function, check_numbers
+from ptxlab.schedule.emit import write_kernel
+from ptxlab.schedule.launching import launch_of, random_arguments, unaligned
+from ptxlab.schedule.plan import plan
 from ptxlab.schedule.search import Judge, Search, search
-from ptxlab.schedule.state import State
-from ptxlab.schedule.statements import Algorithm, Array
+from ptxlab.schedule.state import State, here
+from ptxlab.schedule.statements import Algorithm
 from ptxlab.schedule.steps.blocks import blocks
 from ptxlab.schedule.steps.cluster import cluster
 from ptxlab.schedule.steps.persistent import persistent
@@ -50,6 +46,7 @@ from ptxlab.schedule.steps.tile import tile
 from ptxlab.schedule.steps.unroll import unroll
 from ptxlab.schedule.steps.vectorize import vectorize
 from ptxlab.schedule.synchronize import synchronize
+from ptxlab.schedule.tree import BYTES, Plan
 
 STEPS: dict[str, Callable[..., State]] = {
     one.__name__: one
@@ -71,11 +68,6 @@ STEPS: dict[str, Callable[..., State]] = {
         resident,
     )
 }
-MOST_BLOCKS = {"x": 2**31 - 1, "y": 65535, "z": 65535}
-ACCEPTED = ("same-bits", "same-function", "near")  # verdicts of `equal` on a kernel and the plain one
-TOLERANCE = 1e-4  # of the largest element of an output
-_GRID = "xyz"
-SMS = 132  # of an H200
 
 
 @dataclass(frozen=True)
@@ -245,115 +237,28 @@ class Schedule:
 
     def kernel(self, **multiples: int) -> Kernel:
         """The kernel for all sizes, or for sizes that are multiples of these: `kernel(m=128, n=128)` masks less."""
-        return self._written(multiples)[1]
+        return self.written(multiples)[1]
 
-    def _written(self, multiples: Mapping[str, int], aligned: bool = True) -> tuple[Plan, Kernel]:
+    def written(self, multiples: Mapping[str, int], aligned: bool = True) -> tuple[Plan, Kernel]:
+        """The plan and the kernel, for arrays at multiples of 16 bytes or for others."""
         key = (aligned, *sorted(multiples.items()))
         if key not in self._kernels:
-            made = plan(self.state if aligned else _unaligned(self.state), multiples)
+            made = plan(self.state if aligned else unaligned(self.state), multiples)
             synchronize(made)
             self._kernels[key] = made, write_kernel(made)
         return self._kernels[key]
 
-    def _multiples(self, size: str) -> set[int]:
-        """What it matters that a size is a multiple of: the tiles of loops, and vectors of rows, that it is in."""
-        axes = [axis for axis, extent in self.algorithm.axes.items() if size in extent.names]
-        rows = [name for name, array in self.algorithm.arrays.items() if size in array.extents[-1].names]
-        vectors = [self.state.vectors[name] for name in rows if name in self.state.vectors]
-        return {1, *(self.state.parts[axis][0].weight for axis in axes), *vectors}
-
     def launch_of(self, *arguments: Any) -> Launch:
         """The launch for arrays and numbers, in the order of the algorithm's parameters."""
-        sizes = self.sizes_of(arguments)
-        aligned = all(_alignment(a) % 16 == 0 for a in arguments if hasattr(a, "shape"))
-        free = {name: size for name, size in sizes.items() if name not in self.sizes}
-        multiples = {name: max(n for n in self._multiples(name) if size % n == 0) for name, size in free.items()}
-        if self.state.pipeline is not None and self.state.pipeline.by == "tma":
-            staged = [one.array for one in self.state.stages if one.at == self.state.pipeline.at]
-            given = dict(zip(self.algorithm.parameters, arguments, strict=True))
-            aligned = aligned and all(_is_mappable(self.algorithm.arrays[name], given[name]) for name in staged)
-        made, kernel = self._written(multiples, aligned)
-        counts = [
-            -(-self.state.extent(p.axis).value(sizes) // p.weight) if p.extent is None else p.extent
-            for p in map(self.state.part, self.state.blocks)
-        ]
-        grid = [math.prod(counts)] if self.state.group else counts[::-1] or [1]
-        if made.state.persistent:
-            grid = [min(grid[0], SMS)]
-        blocks = self.state.cluster_blocks
-        if blocks > 1:
-            grid = [*[*grid, 1, 1][:2], blocks]
-        for count, axis in zip(grid, _GRID, strict=False):
-            if count > MOST_BLOCKS[axis]:
-                said = f"{count:,} blocks in dimension {axis} of the grid, which has {MOST_BLOCKS[axis]:,} at most"
-                refuse(
-                    "schedule-limit", said, helps=["use larger tiles, or another order in `blocks`"], position=here()
-                )
-        maps = {
-            name: tensor_map(
-                arguments[self.algorithm.parameters.index(name)],
-                (*buffer.shape[:-1], buffer.columns),
-                swizzle=buffer.stage.swizzle,
-            )
-            for name, buffer in made.mapped.items()
-        }
-        args = [*(maps.get(n, a) for n, a in zip(self.algorithm.parameters, arguments, strict=True)), *free.values()]
-        return Launch(
-            kernel,
-            tuple(max(count, 1) for count in grid),
-            made.state.launched,
-            args,
-            shared=shared_bytes(made),
-            cluster=(1, 1, blocks) if blocks > 1 else None,
-        )
+        return launch_of(self, arguments)
 
     def launch(self, *arguments: Any, **how: Any) -> Any:
         """Run it on arrays; `how` is what `kernel.launch` takes besides."""
         return self.launch_of(*arguments).run(**how)
 
-    def sizes_of(self, arguments: Sequence[Any]) -> dict[str, int]:
-        """The sizes that arrays have."""
-        algorithm = self.algorithm
-        if len(arguments) != len(algorithm.parameters):
-            wanted = ", ".join(algorithm.parameters)
-            refuse(
-                "bad-argument",
-                f"`{algorithm.name}` takes {wanted}: {len(arguments)} arguments are given",
-                position=here(),
-            )
-        sizes: dict[str, int] = dict(self.sizes)
-        given = dict(zip(algorithm.parameters, arguments, strict=True))
-        for name, array in algorithm.arrays.items():
-            shape = tuple(getattr(given[name], "shape", ()))
-            if len(shape) != len(array.extents):
-                said = f"`{name}` has {len(shape)} dimensions, expected {len(array.extents)}"
-                refuse("bad-argument", said, position=here())
-            for extent, count in zip(array.extents, shape, strict=True):
-                if len(extent.terms) == 1 and extent.terms[0][0] not in sizes:
-                    size, coefficient = extent.terms[0]
-                    sizes[size] = (count - extent.constant) // coefficient
-        for name, array in algorithm.arrays.items():
-            shape = tuple(given[name].shape)
-            expected = tuple(extent.value(sizes) for extent in array.extents)
-            if shape != expected:
-                text = ", ".join(f"{key} = {value}" for key, value in sizes.items())
-                refuse("bad-argument", f"`{name}` has shape {shape}, expected {expected} for {text}", position=here())
-            if not _is_contiguous(given[name]):
-                refuse("bad-argument", f"the rows of `{name}` are not one after the other in memory", position=here())
-        return {name: sizes[name] for name in algorithm.sizes}
-
-    def draw(self, sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
+    def arguments(self, sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
         """Random arguments of these sizes."""
-        chance = np.random.default_rng(seed)
-        found: list[Any] = []
-        for name in self.algorithm.parameters:
-            array = self.algorithm.arrays.get(name)
-            if array is None:
-                found.append(float(chance.uniform(0.5, 2.0)))
-                continue
-            values = chance.standard_normal([extent.value(sizes) for extent in array.extents])
-            found.append(values.astype(_dtype(array.element)))
-        return found
+        return random_arguments(self.algorithm, sizes, seed)
 
     def check(self, *, seeds: int = 3, symbolic: bool = True, **sizes: int) -> Schedule:
         """Run it on the emulator: the outputs are those of the algorithm, no thread races, all accesses are in bounds.
@@ -364,39 +269,11 @@ class Schedule:
         """
         given = {**sizes, **self.sizes}
         for seed in range(seeds):
-            self._check_numbers({**self.some_sizes(), **given}, seed)
+            check_numbers(self, {**self.some_sizes(), **given}, seed)
         if symbolic:
-            self._check_function({**self.some_sizes(1), **given})
+            plain = plain_schedule(self.algorithm, self.target, self.sizes)
+            self.verdict = check_function(self, plain, {**self.some_sizes(1), **given})
         return self
-
-    def _check_numbers(self, sizes: Mapping[str, int], seed: int) -> None:
-        arguments = self.draw(sizes, seed)
-        names = self.algorithm.parameters
-        for name, value in zip(names, arguments, strict=True):
-            if name in self.algorithm.outputs and not _is_read(self.algorithm, name):
-                value.fill(np.nan)
-        expected = compute(self.algorithm, sizes, dict(zip(names, arguments, strict=True)))
-        self.launch_of(*arguments).run(device="cpu", seed=seed)
-        for name, wanted in expected.items():
-            found = np.asarray(arguments[names.index(name)], np.float64)
-            half = self.algorithm.arrays[name].element != "f32"
-            room = (TOLERANCE if not half else 2e-2) * max(1.0, float(np.nanmax(np.abs(wanted), initial=0.0)))
-            bad = ~((np.abs(found - wanted) <= room) | (np.isnan(found) & np.isnan(wanted)))
-            if bad.any():
-                place = tuple(int(n) for n in np.argwhere(bad)[0])
-                self._refuse_wrong(f"`{name}{list(place)}` is {found[place]:g}, expected {wanted[place]:g}", sizes)
-
-    def _check_function(self, sizes: Mapping[str, int]) -> None:
-        arguments = self.draw(sizes)
-        plain = plain_schedule(self.algorithm, self.target, self.sizes)
-        found = equal(self.launch_of(*arguments), plain.launch_of(*arguments), assume_paths=True)
-        self.verdict = found
-        if found.level not in ACCEPTED:
-            self._refuse_wrong(f"it is not the algorithm: {found}", sizes)
-
-    def _refuse_wrong(self, what: str, sizes: Mapping[str, int]) -> None:
-        text = ", ".join(f"{name} = {value}" for name, value in sizes.items())
-        refuse("wrong-schedule", f"{self!r} is wrong for {text}: {what}", position=here())
 
     def some_sizes(self, tiles: int = 2) -> dict[str, int]:
         """Sizes of so many tiles and a rest in each direction, of one tile where it is large."""
@@ -411,7 +288,7 @@ class Schedule:
 
     def estimate(self, *arguments: Any, **sizes: int) -> Estimate:
         """How long a launch takes on an H200, of arrays or of sizes, and what limits it."""
-        given = arguments or self.draw({**self.some_sizes(), **self.sizes, **sizes})
+        given = arguments or self.arguments({**self.some_sizes(), **self.sizes, **sizes})
         launch = self.launch_of(*given)
         return estimate(
             launch.kernel, launch.grid, launch.block, launch.args, shared=launch.shared, cluster=launch.cluster
@@ -423,9 +300,9 @@ class Schedule:
 
     def barriers(self) -> Iterator[str]:
         """Why each barrier of the kernel is there."""
-        from ptxlab.schedule.plan import Barrier, walk
+        from ptxlab.schedule.tree import Barrier, walk
 
-        yield from (node.reason for node, _ in walk(self._written({})[0].tree) if isinstance(node, Barrier))
+        yield from (node.reason for node, _ in walk(self.written({})[0].tree) if isinstance(node, Barrier))
 
 
 def schedule(algorithm: Algorithm, target: str = "sm_90a", **sizes: int) -> Schedule:
@@ -456,53 +333,6 @@ def plain_schedule(algorithm: Algorithm, target: str, sizes: Mapping[str, int]) 
     axes = algorithm.statements[0].axes[-2:]
     size = 256 if len(axes) == 1 else 16
     return made.tile(**dict.fromkeys(axes, size)).blocks().threads(*axes)
-
-
-def here() -> SourcePosition:
-    """The innermost line outside of this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__):
-        frame = frame.f_back
-    return SourcePosition(frame.f_code, frame.f_lineno, frame.f_lasti)
-
-
-def _alignment(array: Any) -> int:
-    """The address of an array on a GPU; arrays of the host are copied to where they are aligned."""
-    if hasattr(array, "data_ptr"):
-        return int(array.data_ptr())
-    interface = getattr(array, "__cuda_array_interface__", None)
-    return int(interface["data"][0]) if interface is not None else 0
-
-
-def _is_mappable(array: Array, given: Any) -> bool:
-    """Whether a tensor map can describe an array: its rows are a multiple of 16 bytes."""
-    return int(given.shape[-1]) * BYTES[array.element] % 16 == 0
-
-
-def _unaligned(state: State) -> State:
-    """The same for arrays that neither vectors nor tensor maps are for: elements are copied by all threads."""
-    plain = None if state.pipeline is None else replace(state.pipeline, by="cp.async")
-    return replace(state, vectors={}, pipeline=plain, specialized=False, persistent=False)
-
-
-def _is_contiguous(array: Any) -> bool:
-    """Whether the elements of an array are in memory as the algorithm counts them."""
-    if hasattr(array, "is_contiguous"):
-        return bool(array.is_contiguous())
-    flags = getattr(array, "flags", None)
-    return flags is None or bool(flags.c_contiguous)
-
-
-def _is_read(algorithm: Algorithm, name: str) -> bool:
-    from ptxlab.schedule.statements import loads
-
-    return any(load.array == name for one in algorithm.statements for load in loads(one))
-
-
-def _dtype(element: str) -> Any:
-    import ml_dtypes
-
-    return {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[element]
 
 
 __all__ = ["BYTES", "STEPS", "Schedule", "Step", "schedule"]

@@ -7,6 +7,7 @@ are independent: numbers that live from one loop to another are kept in register
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
@@ -208,3 +209,11 @@ class State:
     def refuse(self, code: str, message: str, *helps: str, label: str = "") -> NoReturn:
         """Refuse a step, with its line."""
         refuse(code, message, label, helps=helps, position=self.position)
+
+
+def here() -> SourcePosition:
+    """The innermost line outside of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__):
+        frame = frame.f_back
+    return SourcePosition(frame.f_code, frame.f_lineno, frame.f_lasti)

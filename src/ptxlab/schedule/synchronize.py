@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxlab.schedule.plan import (
+from ptxlab.schedule.tree import (
     Ahead,
     Arrival,
     Barrier,

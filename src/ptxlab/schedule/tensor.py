@@ -14,8 +14,8 @@ from ptxlab.author import Pointer, b8, b16, b32, ptx, u32
 from ptxlab.author.fragments import Fragment
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.plan import BYTES, Buffer, Leaf
 from ptxlab.schedule.statements import Reduce, loads
+from ptxlab.schedule.tree import BYTES, Buffer, Leaf
 from ptxlab.schedule.writing import Writing
 
 STEP = 16  # elements along the sum that one instruction takes

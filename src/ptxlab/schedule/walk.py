@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from ptxlab.schedule.plan import BYTES, Buffer, Plan
 from ptxlab.schedule.state import State
 from ptxlab.schedule.statements import Reduce, Statement
+from ptxlab.schedule.tree import BYTES, Buffer, Plan
 
 SECTOR = 32  # bytes that memory moves at least
 WARP = 32

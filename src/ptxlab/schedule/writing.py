@@ -11,9 +11,9 @@ from ptxlab.author.lines import SourcePosition
 from ptxlab.author.trace import current
 from ptxlab.schedule.address import Addresses, Below, Value
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.plan import Buffer, Plan
 from ptxlab.schedule.statements import Load, Statement
 from ptxlab.schedule.synchronize import BLOCK
+from ptxlab.schedule.tree import Buffer, Plan
 from ptxlab.schedule.walk import WARP
 
 

@@ -1,0 +1,58 @@
+"""Whether a kernel computes what the algorithm means: on the emulator beside NumPy, and for all values by `equal`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptxlab.author.lines import refuse
+from ptxlab.equal import Verdict, equal
+from ptxlab.schedule.launching import launch_of, random_arguments
+from ptxlab.schedule.reference import compute
+from ptxlab.schedule.state import here
+from ptxlab.schedule.statements import Algorithm, loads
+
+if TYPE_CHECKING:
+    from ptxlab.schedule.scheduling import Schedule
+
+ACCEPTED = ("same-bits", "same-function", "near")  # verdicts of `equal` on a kernel and the plain one
+TOLERANCE = 1e-4  # of the largest element of an output
+
+
+def check_numbers(schedule: Schedule, sizes: Mapping[str, int], seed: int) -> None:
+    """Refuse a kernel whose outputs are others than those of the algorithm."""
+    arguments = random_arguments(schedule.algorithm, sizes, seed)
+    names = schedule.algorithm.parameters
+    for name, value in zip(names, arguments, strict=True):
+        if name in schedule.algorithm.outputs and not _is_read(schedule.algorithm, name):
+            value.fill(np.nan)
+    expected = compute(schedule.algorithm, sizes, dict(zip(names, arguments, strict=True)))
+    launch_of(schedule, arguments).run(device="cpu", seed=seed)
+    for name, wanted in expected.items():
+        found = np.asarray(arguments[names.index(name)], np.float64)
+        half = schedule.algorithm.arrays[name].element != "f32"
+        room = (TOLERANCE if not half else 2e-2) * max(1.0, float(np.nanmax(np.abs(wanted), initial=0.0)))
+        bad = ~((np.abs(found - wanted) <= room) | (np.isnan(found) & np.isnan(wanted)))
+        if bad.any():
+            place = tuple(int(n) for n in np.argwhere(bad)[0])
+            _refuse_wrong(schedule, f"`{name}{list(place)}` is {found[place]:g}, expected {wanted[place]:g}", sizes)
+
+
+def check_function(schedule: Schedule, plain: Schedule, sizes: Mapping[str, int]) -> Verdict:
+    """What `equal` says of the kernel and a plain one; refuse what it does not accept."""
+    arguments = random_arguments(schedule.algorithm, sizes)
+    found = equal(launch_of(schedule, arguments), launch_of(plain, arguments), assume_paths=True)
+    if found.level not in ACCEPTED:
+        _refuse_wrong(schedule, f"it is not the algorithm: {found}", sizes)
+    return found
+
+
+def _refuse_wrong(schedule: Schedule, what: str, sizes: Mapping[str, int]) -> None:
+    text = ", ".join(f"{name} = {value}" for name, value in sizes.items())
+    refuse("wrong-schedule", f"{schedule!r} is wrong for {text}: {what}", position=here())
+
+
+def _is_read(algorithm: Algorithm, name: str) -> bool:
+    return any(load.array == name for one in algorithm.statements for load in loads(one))

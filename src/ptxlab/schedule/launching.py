@@ -1,0 +1,156 @@
+"""Launches: the kernel, grid and tensor maps for arrays, whose sizes and addresses say which kernel that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptxlab.author.lines import refuse
+from ptxlab.device.tensor_maps import tensor_map
+from ptxlab.measure import Launch
+from ptxlab.schedule.emit import shared_bytes
+from ptxlab.schedule.state import State, here
+from ptxlab.schedule.statements import Algorithm, Array
+from ptxlab.schedule.tree import BYTES
+
+if TYPE_CHECKING:
+    from ptxlab.schedule.scheduling import Schedule
+
+MOST_BLOCKS = {"x": 2**31 - 1, "y": 65535, "z": 65535}
+SMS = 132  # of an H200
+_GRID = "xyz"
+
+
+def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
+    """The launch for arrays and numbers, in the order of the algorithm's parameters."""
+    sizes = sizes_of(schedule, arguments)
+    aligned = all(_alignment(a) % 16 == 0 for a in arguments if hasattr(a, "shape"))
+    free = {name: size for name, size in sizes.items() if name not in schedule.sizes}
+    multiples = {name: max(n for n in _multiples(schedule, name) if size % n == 0) for name, size in free.items()}
+    if schedule.state.pipeline is not None and schedule.state.pipeline.by == "tma":
+        staged = [one.array for one in schedule.state.stages if one.at == schedule.state.pipeline.at]
+        given = dict(zip(schedule.algorithm.parameters, arguments, strict=True))
+        aligned = aligned and all(_is_mappable(schedule.algorithm.arrays[name], given[name]) for name in staged)
+    made, kernel = schedule.written(multiples, aligned)
+    counts = [
+        -(-schedule.state.extent(p.axis).value(sizes) // p.weight) if p.extent is None else p.extent
+        for p in map(schedule.state.part, schedule.state.blocks)
+    ]
+    grid = [math.prod(counts)] if schedule.state.group else counts[::-1] or [1]
+    if made.state.persistent:
+        grid = [min(grid[0], SMS)]
+    blocks = schedule.state.cluster_blocks
+    if blocks > 1:
+        grid = [*[*grid, 1, 1][:2], blocks]
+    for count, axis in zip(grid, _GRID, strict=False):
+        if count > MOST_BLOCKS[axis]:
+            said = f"{count:,} blocks in dimension {axis} of the grid, which has {MOST_BLOCKS[axis]:,} at most"
+            refuse("schedule-limit", said, helps=["use larger tiles, or another order in `blocks`"], position=here())
+    maps = {
+        name: tensor_map(
+            arguments[schedule.algorithm.parameters.index(name)],
+            (*buffer.shape[:-1], buffer.columns),
+            swizzle=buffer.stage.swizzle,
+        )
+        for name, buffer in made.mapped.items()
+    }
+    args = [*(maps.get(n, a) for n, a in zip(schedule.algorithm.parameters, arguments, strict=True)), *free.values()]
+    return Launch(
+        kernel,
+        tuple(max(count, 1) for count in grid),
+        made.state.launched,
+        args,
+        shared=shared_bytes(made),
+        cluster=(1, 1, blocks) if blocks > 1 else None,
+    )
+
+
+def sizes_of(schedule: Schedule, arguments: Sequence[Any]) -> dict[str, int]:
+    """The sizes that arrays have."""
+    algorithm = schedule.algorithm
+    if len(arguments) != len(algorithm.parameters):
+        wanted = ", ".join(algorithm.parameters)
+        refuse(
+            "bad-argument",
+            f"`{algorithm.name}` takes {wanted}: {len(arguments)} arguments are given",
+            position=here(),
+        )
+    sizes: dict[str, int] = dict(schedule.sizes)
+    given = dict(zip(algorithm.parameters, arguments, strict=True))
+    for name, array in algorithm.arrays.items():
+        shape = tuple(getattr(given[name], "shape", ()))
+        if len(shape) != len(array.extents):
+            said = f"`{name}` has {len(shape)} dimensions, expected {len(array.extents)}"
+            refuse("bad-argument", said, position=here())
+        for extent, count in zip(array.extents, shape, strict=True):
+            if len(extent.terms) == 1 and extent.terms[0][0] not in sizes:
+                size, coefficient = extent.terms[0]
+                sizes[size] = (count - extent.constant) // coefficient
+    for name, array in algorithm.arrays.items():
+        shape = tuple(given[name].shape)
+        expected = tuple(extent.value(sizes) for extent in array.extents)
+        if shape != expected:
+            text = ", ".join(f"{key} = {value}" for key, value in sizes.items())
+            refuse("bad-argument", f"`{name}` has shape {shape}, expected {expected} for {text}", position=here())
+        if not _is_contiguous(given[name]):
+            refuse("bad-argument", f"the rows of `{name}` are not one after the other in memory", position=here())
+    return {name: sizes[name] for name in algorithm.sizes}
+
+
+def random_arguments(algorithm: Algorithm, sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
+    """Random arguments of these sizes."""
+    chance = np.random.default_rng(seed)
+    found: list[Any] = []
+    for name in algorithm.parameters:
+        array = algorithm.arrays.get(name)
+        if array is None:
+            found.append(float(chance.uniform(0.5, 2.0)))
+            continue
+        values = chance.standard_normal([extent.value(sizes) for extent in array.extents])
+        found.append(values.astype(_dtype(array.element)))
+    return found
+
+
+def _multiples(schedule: Schedule, size: str) -> set[int]:
+    """What it matters that a size is a multiple of: the tiles of loops, and vectors of rows, that it is in."""
+    axes = [axis for axis, extent in schedule.algorithm.axes.items() if size in extent.names]
+    rows = [name for name, array in schedule.algorithm.arrays.items() if size in array.extents[-1].names]
+    vectors = [schedule.state.vectors[name] for name in rows if name in schedule.state.vectors]
+    return {1, *(schedule.state.parts[axis][0].weight for axis in axes), *vectors}
+
+
+def _alignment(array: Any) -> int:
+    """The address of an array on a GPU; arrays of the host are copied to where they are aligned."""
+    if hasattr(array, "data_ptr"):
+        return int(array.data_ptr())
+    interface = getattr(array, "__cuda_array_interface__", None)
+    return int(interface["data"][0]) if interface is not None else 0
+
+
+def _is_mappable(array: Array, given: Any) -> bool:
+    """Whether a tensor map can describe an array: its rows are a multiple of 16 bytes."""
+    return int(given.shape[-1]) * BYTES[array.element] % 16 == 0
+
+
+def unaligned(state: State) -> State:
+    """The same for arrays that neither vectors nor tensor maps are for: elements are copied by all threads."""
+    plain = None if state.pipeline is None else replace(state.pipeline, by="cp.async")
+    return replace(state, vectors={}, pipeline=plain, specialized=False, persistent=False)
+
+
+def _is_contiguous(array: Any) -> bool:
+    """Whether the elements of an array are in memory as the algorithm counts them."""
+    if hasattr(array, "is_contiguous"):
+        return bool(array.is_contiguous())
+    flags = getattr(array, "flags", None)
+    return flags is None or bool(flags.c_contiguous)
+
+
+def _dtype(element: str) -> Any:
+    import ml_dtypes
+
+    return {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[element]

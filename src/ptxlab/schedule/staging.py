@@ -1,0 +1,190 @@
+"""Copies in the tree of a plan: of stages at the start of their loops, of a pipeline ahead of them, and what waits."""
+
+from __future__ import annotations
+
+from ptxlab.schedule.state import Stage
+from ptxlab.schedule.tree import (
+    BYTES,
+    Ahead,
+    Arrival,
+    Buffer,
+    Commit,
+    Fence,
+    Fill,
+    Keep,
+    Leaf,
+    Loop,
+    Multiplied,
+    Node,
+    Plan,
+    Release,
+    Transfer,
+    Turn,
+    Vacancy,
+    Wait,
+    reads,
+    walk,
+)
+
+
+def put_copies(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
+    """Put the copies of stages at the start of the loops that they are for."""
+    for node in body:
+        if isinstance(node, Loop):
+            put_copies(plan, node.body, (*path, node))
+    at = path[-1].part.name if path else ""
+    state = plan.state
+    fills: list[Node] = []
+    keeps: list[Node] = []
+    for stage in state.stages:
+        leaves = [n for n, _ in walk(body) if isinstance(n, Leaf) and any(a.array == stage.array for a in reads(n))]
+        if stage.at != at or not leaves:
+            continue
+        if stage.space == "shared":
+            fills.append(Fill(_buffer(plan, stage, leaves, path)))
+        else:
+            keeps.append(Keep(stage, leaves))
+    fences = [Fence()] if fills and state.tensor is not None and state.tensor.unit == "wgmma" else []
+    body[:0] = [*fills, *fences, *keeps]
+    for number, node in reversed(list(enumerate(body))):
+        if (
+            isinstance(node, Leaf)
+            and node.kind == "multiply"
+            and state.tensor is not None
+            and state.tensor.unit == "wgmma"
+        ):
+            body.insert(number + 1, Multiplied(0))
+    number = 0
+    while number < len(body):
+        node = body[number]
+        if isinstance(node, Loop) and state.pipeline is not None and node.part.name == state.pipeline.at:
+            number += _pipeline(plan, body, number, node)
+        number += 1
+
+
+def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop) -> int:
+    """Move the copies of a loop ahead; returns the number of nodes that go before it."""
+    assert plan.state.pipeline is not None
+    stages = plan.state.pipeline.stages
+    fills = [node for node in loop.body if isinstance(node, Fill)]
+    if not fills:
+        return 0
+    rest: list[Node] = [node for node in loop.body if not isinstance(node, Fill)]
+    first: list[Node] = []
+    for iteration in range(stages - 1):
+        first += [*(Fill(fill.buffer, iteration=iteration) for fill in fills), Commit()]
+    for fill in fills:
+        fill.buffer.slots = stages
+        fill.ahead = stages - 1
+    if plan.state.pipeline.by == "tma":
+        return _transfer(plan, body, number, loop, fills)
+    fences = [node for node in rest if isinstance(node, Fence)]
+    rest = [node for node in rest if not isinstance(node, Fence)]
+    loop.body[:] = [Wait(stages - 2), *fences, *fills, Commit(), *rest]
+    if plan.state.prefetch:
+        first += _prefetch(plan, loop, fills, rest, stages)
+    body[number:number] = first
+    return len(first)
+
+
+def _transfer(plan: Plan, body: list[Node], number: int, loop: Loop, fills: list[Fill]) -> int:
+    """Have TMA copy what a loop reads: by one thread of those that compute, or by a warp of its own."""
+    state = plan.state
+    assert state.pipeline is not None
+    stages = state.pipeline.stages
+    rest: list[Node] = [n for n in loop.body if not isinstance(n, (Fill, Fence, Multiplied))]
+    multiplies = state.tensor is not None and state.tensor.unit == "wgmma"
+    if multiplies and not any(isinstance(n, Leaf) and n.kind == "multiply" for n in rest):
+        state.refuse("illegal-step", f"`wgmma` is not all that is done in an iteration of `{loop.part.name}`")
+    last: list[Node] = [Multiplied(1)] if multiplies else []
+    after: list[Node] = [Multiplied(0)] if multiplies else []
+    arrival = Arrival([fill.buffer for fill in fills])
+    if loop.part.name in plan.unrolled:
+        state.refuse("illegal-step", f"`{loop.part.name}` is unrolled, and TMA copies for a loop that runs")
+    for fill in fills:
+        fill.buffer.slots = stages
+    if state.specialized:
+        own = [Fill(fill.buffer) for fill in fills]
+        plan.producer = [Loop(loop.part, [Vacancy(), Transfer(own)])]
+        loop.body[:] = [arrival, *rest, *last, Release()]
+        body[number + 1 : number + 1] = [*after, Release(after=True)]
+        return len(after) + 1
+    for fill in fills:
+        fill.ahead = stages - 1
+    first: list[Node] = [Transfer([Fill(f.buffer, iteration=n) for f in fills]) for n in range(stages - 1)]
+    if multiplies:
+        loop.body[:] = [arrival, *rest, *last, Transfer(fills)]
+    else:
+        loop.body[:] = [arrival, Transfer(fills), *rest]
+    body[number + 1 : number + 1] = after
+    body[number:number] = first
+    return len(first) + len(after)
+
+
+def _prefetch(plan: Plan, loop: Loop, fills: list[Fill], rest: list[Node], stages: int) -> list[Node]:
+    """Have a loop load registers one iteration ahead; returns what goes before it."""
+    state = plan.state
+    inner = rest[0] if len(rest) == 1 else None
+    if not isinstance(inner, Loop) or inner.part.name != state.prefetch:
+        said = f"`{state.prefetch}` is not all that is done in an iteration of `{loop.part.name}`"
+        state.refuse("illegal-step", said, "stage registers in the loop directly inside")
+    keeps = [node for node in inner.body if isinstance(node, Keep)]
+    buffers = {fill.buffer.stage.array: fill.buffer for fill in fills}
+    for keep in keeps:
+        readers = [
+            n for n, _ in walk(plan.tree) if isinstance(n, Leaf) and any(a.array == keep.stage.array for a in reads(n))
+        ]
+        if len(readers) > len(keep.leaves) or keep.stage.array not in buffers:
+            state.refuse("illegal-step", f"`{keep.stage.array}` is not read from shared memory in this loop only")
+    body: list[Node] = [node for node in inner.body if not isinstance(node, Keep)]
+    turn: list[Node] = [Turn(), Wait(stages - 2), *(Keep(keep.stage, keep.leaves) for keep in keeps)]
+    loop.body[:] = [*fills, Commit(), Ahead(inner.part, keeps, turn, body)]
+    return [Wait(stages - 2), *(Keep(keep.stage, keep.leaves, buffers[keep.stage.array]) for keep in keeps)]
+
+
+def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]) -> Buffer:
+    """The box of an array that a block reads in an iteration."""
+    state = plan.state
+    outside = {loop.part.name for loop in path} | {*state.blocks, state.cluster}
+    found = [load for leaf in leaves for load in reads(leaf) if load.array == stage.array]
+    boxes = []
+    for dimension in range(len(found[0].index)):
+        bounds = []
+        for load in found:
+            index = plan.index(load.index[dimension])
+            origin, low, high = index.only(outside | set(state.algorithm.sizes)), index.constant, index.constant
+            for name, coefficient in (index - origin).terms:
+                count = state.count(state.part(name))
+                if count is None:
+                    axis = state.part(name).axis
+                    state.refuse(
+                        "unknown-extent",
+                        f"how much of `{stage.array}` is read depends on `{axis}`, which goes to {state.extent(axis)}",
+                        f"tile `{axis}`, and stage in its outer part",
+                    )
+                reach = coefficient * (count - 1)
+                low, high = low + min(reach, 0), high + max(reach, 0)
+            bounds.append((origin, low, high))
+        if len({origin for origin, _, _ in bounds}) > 1:
+            state.refuse("illegal-step", f"accesses to `{stage.array}` do not move together, so that no box holds them")
+        low = min(bound[1] for bound in bounds)
+        boxes.append((bounds[0][0] + low, max(bound[2] for bound in bounds) - low + 1))
+    guarded = tuple(
+        any(not load.is_inside or any(not plan.is_exact(a) for a in plan.axes_of(load.index[d])) for load in found)
+        for d in range(len(boxes))
+    )
+    element = state.algorithm.arrays[stage.array].element
+    buffer = Buffer(stage, element, tuple(b[0] for b in boxes), tuple(b[1] for b in boxes), guarded=guarded)
+    if stage.swizzle and buffer.shape[-1] % buffer.columns:
+        said = f"`{stage.array}` has rows of {buffer.shape[-1]} elements, and {buffer.columns} are swizzled together"
+        state.refuse("illegal-step", said, "use tiles of a multiple of that, or a narrower swizzle")
+    if stage.swizzle and any(leaf.kind != "multiply" for leaf in leaves):
+        state.refuse("illegal-step", f"`{stage.array}` is swizzled, and not read by tensor cores only", "use `pad`")
+    multiplies = any(leaf.kind == "multiply" for leaf in leaves)
+    if multiplies and not stage.swizzle and buffer.columns * BYTES[element] % 16:
+        said = f"rows of {buffer.columns} elements of `{stage.array}` are not a multiple of 16 bytes"
+        state.refuse("illegal-step", said, "choose another `pad`")
+    if multiplies and (stage.transposed or any(n > 1 for n in buffer.shape[:-2])):
+        state.refuse("illegal-step", f"tensor cores read `{stage.array}` as a matrix, as it is stored")
+    plan.buffers.append(buffer)
+    return buffer
