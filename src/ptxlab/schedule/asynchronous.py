@@ -73,7 +73,11 @@ def write_asynchronous(w: Writing, node: Asynchronous) -> None:
         case Vacancy():
             w.comment("derived: all warps have read the slot before it is filled again")
             w.filling.wait()
-        case Release(after=False):
+        case Release("now"):
+            w.comment("derived: the slot has been read")
+            w.read.release()
+            w.reading.advance()
+        case Release("before"):
             assert w.state.pipeline is not None
             w.comment("derived: the slot of the iteration before has been read")
             with ptx.when(w.addresses.registers[w.state.pipeline.at] > 0):

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
-from typing import Any
 
 from ptxlab.author import Pointer, b8, f32, u32
 from ptxlab.author.emit import emit
-from ptxlab.schedule.address import Below, Value
+from ptxlab.schedule.address import Below
 from ptxlab.schedule.elements import as_words, shared_address, store_bits, store_numbers
-from ptxlab.schedule.expressions import is_zero, register, write_expression
+from ptxlab.schedule.expressions import is_zero, register
 from ptxlab.schedule.lanes import EIGHT, exchange, group_of, lanes_of, limited, moved
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.operands import element, masks_together, outside
+from ptxlab.schedule.numbers import expression, key_of
+from ptxlab.schedule.online import start_online, write_factor, write_rescale, write_weight
+from ptxlab.schedule.operands import masks_together, outside
 from ptxlab.schedule.reference import NEUTRAL
 from ptxlab.schedule.statements import Let, Load, Reduce, Store
 from ptxlab.schedule.synchronize import BLOCK
-from ptxlab.schedule.tensor import write_multiply
+from ptxlab.schedule.tensor import is_first_multiplied, write_multiply
 from ptxlab.schedule.tree import (
     Leaf,
 )
@@ -35,12 +35,17 @@ def write_leaf(w: Writing, leaf: Leaf) -> None:
     if isinstance(one, Store):
         _store(w, one)
     elif isinstance(one, Let):
-        w.made[_key(w, one)] = _expression(w, one.value)
+        is_weight = w.state.online is not None and w.state.online.weight == one.name
+        w.made[key_of(w, one)] = write_weight(w) if is_weight else expression(w, one.value)
     elif isinstance(one, Reduce):
         if leaf.kind == "init":
             _init(w, one)
         elif leaf.kind == "update":
             _update(w, one)
+        elif leaf.kind == "factor":
+            write_factor(w, one)
+        elif leaf.kind == "rescale":
+            write_rescale(w, one)
         elif leaf.kind == "multiply":
             write_multiply(w, leaf)
         elif leaf.kind == "exchange":
@@ -49,32 +54,31 @@ def write_leaf(w: Writing, leaf: Leaf) -> None:
             _combine(w, leaf, one)
 
 
-def _key(w: Writing, one: Let | Reduce) -> tuple[str, tuple[int, ...]]:
-    names = [name for name in w.state.serial(one.axes) if name in w.plan.unrolled]
-    return one.name, tuple(w.addresses.numbers[name] for name in names)
-
-
 def _init(w: Writing, one: Reduce) -> None:
-    key = _key(w, one)
-    if key in w.made:
+    key = key_of(w, one)
+    if w.state.online is not None and one.name == w.state.online.top:
+        start_online(w, one)
+    if is_first_multiplied(w, one.name):
+        w.made.setdefault(key, f32())
+    elif key in w.made:
         emit("mov.f32", [NEUTRAL[one.operation]], out=w.made[key])
     else:
         w.made[key] = f32(NEUTRAL[one.operation])
 
 
 def _update(w: Writing, one: Reduce) -> None:
-    total = w.made[_key(w, one)]
+    total = w.made[key_of(w, one)]
     limits = [] if _is_neutral(w, one) else outside(w, one.over)
     when = w.addresses.predicate(limits)
     if one.condition is not None:
-        holds = _expression(w, one.condition)
+        holds = expression(w, one.condition)
         when = holds if when is None else emit("and.pred", [when, holds])
     value = one.value
     if one.operation == "add" and getattr(value, "name", "") == "mul" and hasattr(value, "operands"):
-        left, right = (_expression(w, part) for part in value.operands)
+        left, right = (expression(w, part) for part in value.operands)
         emit("fma.rn.f32", [register(left), register(right), total], out=total, when=when)
         return
-    emit(_COMBINE[one.operation], [total, _expression(w, value)], out=total, when=when)
+    emit(_COMBINE[one.operation], [total, expression(w, value)], out=total, when=when)
 
 
 def _is_neutral(w: Writing, one: Reduce) -> bool:
@@ -95,26 +99,16 @@ def _is_masked(w: Writing, load: Load, axis: str) -> bool:
     return any(i == Linear.of(axis) and e == w.state.extent(axis) for i, e in zip(load.index, extents, strict=True))
 
 
-def _expression(w: Writing, value: Any) -> Value:
-    return write_expression(value, w.addresses, partial(_number, w), partial(element, w))
-
-
-def _number(w: Writing, name: str) -> Value:
-    if name in w.values:
-        return w.values[name]
-    one = next(s for s in w.algorithm.statements if isinstance(s, (Let, Reduce)) and s.name == name)
-    return w.made[_key(w, one)]
-
-
 def _store(w: Writing, one: Store) -> None:
     index = tuple(w.plan.index(part).replaced(w.addresses.numbers) for part in one.index)
     limits = [Below(b.value.replaced(w.addresses.numbers), b.limit) for b in outside(w, one.axes)]
     # Where several threads or blocks have the same number, the first of them stores it.
     runs = (*w.state.blocks, *w.state.threads, *([w.state.cluster] if w.state.cluster else []))
-    others = [n for n in runs if w.state.part(n).axis not in one.axes]
+    shared = {other for name, other in w.state.aliases.items() if w.state.part(name).axis in one.axes}
+    others = [n for n in runs if w.state.part(n).axis not in one.axes and n not in shared]
     w.first = [Below(Linear.of(name), Linear.of(1)) for name in others]
     limits += w.first
-    value = _expression(w, one.value)
+    value = expression(w, one.value)
     if w.collected is not None and one.condition is None and one.array in w.state.vectors:
         w.collected[one.array, index] = value, limits
         lanes = lanes_of(w, one)
@@ -129,7 +123,7 @@ def _store(w: Writing, one: Store) -> None:
         return
     when = w.addresses.predicate(limits)
     if one.condition is not None:
-        holds = _expression(w, one.condition)
+        holds = expression(w, one.condition)
         when = holds if when is None else emit("and.pred", [when, holds])
     element = w.algorithm.arrays[one.array].element
     store_numbers(w.addresses.element(one.array, index), element, [value], when)
@@ -199,7 +193,7 @@ def _combine(w: Writing, leaf: Leaf, one: Reduce) -> None:
     threads = w.state.thread_count
     for number, numbers in enumerate(product(*counts)):
         w.addresses.numbers.update(zip(inner, numbers, strict=True))
-        total = w.made[_key(w, one)]
+        total = w.made[key_of(w, one)]
         if leaf.kind == "combine":
             for distance in how.shuffles:
                 other = emit("shfl.sync.bfly.b32", [total, distance, WARP - 1, w.warp_mask], out=f32())
@@ -234,7 +228,7 @@ def _exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
     totals = []
     for numbers in product(*counts):
         w.addresses.numbers.update(zip(inner, numbers, strict=True))
-        totals.append(w.made[_key(w, one)])
+        totals.append(w.made[key_of(w, one)])
     for loop in inner:
         del w.addresses.numbers[loop]
     fours = [totals[n : n + 4] for n in range(0, len(totals), 4)]

@@ -180,6 +180,8 @@ def _write_threads(w: Writing) -> None:
         w.addresses.registers[name] = (rest % count if place else rest).view(s32)
         if place:
             rest = rest // count
+    for name, other in w.state.aliases.items():
+        w.addresses.registers[name] = w.addresses.registers[other]
     write_spread(w)
 
 

@@ -18,8 +18,12 @@ EIGHT = 8  # columns of which four lanes have two each
 
 def lanes_of(w: Writing, one: Store) -> int:
     """How many lanes exchange what a store is given; one where none do."""
-    tensor, width = w.state.tensor, w.state.vectors.get(one.array, 1)
-    if tensor is None or width <= 2 or one.index[-1] != Linear.of(tensor.columns) or one.condition is not None:
+    width = w.state.vectors.get(one.array, 1)
+    if (
+        width <= 2
+        or one.condition is not None
+        or not any(one.index[-1] == Linear.of(t.columns) for t in w.state.tensors)
+    ):
         return 1
     return width // 2
 
@@ -27,7 +31,7 @@ def lanes_of(w: Writing, one: Store) -> int:
 def write_spread(w: Writing) -> None:
     """The first column that a lane has after an exchange, from that of the tile on."""
     for lanes in (2, 4):
-        if w.state.tensor is not None and any(2 * lanes == w.state.vectors.get(a) for a in w.algorithm.outputs):
+        if w.state.tensors and any(2 * lanes == w.state.vectors.get(a) for a in w.algorithm.outputs):
             lane = w.thread % 4
             w.addresses.registers[_name(lanes)] = (lane // lanes * (2 * lanes) + lane % lanes * EIGHT).view(s32)
             for bit in (1, 2)[: lanes // 2]:
@@ -65,7 +69,8 @@ def exchange(w: Writing, lanes: int, words: list[list[Value]]) -> list[Value]:
 
 def moved(w: Writing, index: tuple[Linear, ...], lanes: int) -> Linear:
     """The column of the first element that a lane has after an exchange; `index` is that of the first group."""
-    return index[-1] - Linear(((w.state.threads[-1], 2),)) + _name(lanes)
+    lane = next(t.lane for t in w.state.tensors if t.lane in index[-1].names)
+    return index[-1] - Linear(((lane, 2),)) + _name(lanes)
 
 
 def limited(limits: list[Below], index: tuple[Linear, ...], column: Linear) -> list[Below]:

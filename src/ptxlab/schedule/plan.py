@@ -12,8 +12,8 @@ from math import prod
 
 from ptxlab.schedule.staging import put_copies
 from ptxlab.schedule.state import Part, State
-from ptxlab.schedule.statements import Let, Reduce, names
-from ptxlab.schedule.tree import Keep, Leaf, Loop, Node, Plan, reads, walk
+from ptxlab.schedule.statements import Let, Reduce, Statement, names
+from ptxlab.schedule.tree import READING, Keep, Leaf, Loop, Node, Plan, reads, walk
 
 MOST_UNROLLED = 4096  # iterations of nested loops that are written out
 MOST_REGISTERS = 224  # elements that a thread keeps of one array
@@ -23,7 +23,7 @@ SHARED_BYTES = {"sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99}  # KB a bl
 def plan(state: State, multiples: Mapping[str, int]) -> Plan:
     """The tree of a state. `multiples` says what sizes are multiples of, where that is known."""
     made = Plan(state, multiples, [], set(), [])
-    made.tree = _nest(state, _leaves(state))
+    made.tree = _tree(state)
     made.unrolled = _unrolled(made)
     put_copies(made, made.tree, ())
     for one in state.stages:
@@ -35,23 +35,58 @@ def plan(state: State, multiples: Mapping[str, int]) -> Plan:
     return made
 
 
-def _leaves(state: State) -> list[Leaf]:
-    found = []
-    for one in state.algorithm.statements:
-        loops = state.serial(one.axes)
-        if isinstance(one, Reduce):
-            found.append(Leaf("init", one, loops))
-            inner = state.serial((*one.axes, *one.over))
-            if state.tensor is not None and state.tensor.sum == one.name:
-                found.append(Leaf("multiply", one, [name for name in inner if name not in state.fragments]))
-            else:
-                found.append(Leaf("update", one, inner))
-            if any(state.part(name).axis in one.over for name in state.threads):
-                found += [Leaf("combine", one, loops), Leaf("gather", one, loops)]
-            if state.cluster and state.part(state.cluster).axis in one.over:
-                found.append(Leaf("exchange", one, loops))
-        else:
-            found.append(Leaf("let" if isinstance(one, Let) else "store", one, loops))
+def _tree(state: State) -> list[Node]:
+    """Statements in their loops; where one loop is one pass, what is before it, in it and after it."""
+    statements = state.algorithm.statements
+    once = state.online
+    if once is None:
+        return _nest(state, [leaf for one in statements for leaf in _leaves(state, one)])
+    sums = [one for one in statements if isinstance(one, Reduce) and once.axis in one.over]
+    inside = [one for one in statements if one in sums or once.axis in one.axes]
+    before = [Leaf("init", one, state.serial(one.axes)) for one in sums]
+    body: list[Leaf] = []
+    after: list[Leaf] = []
+    for one in inside:
+        leaves = [leaf for leaf in _leaves(state, one) if one not in sums or leaf.kind != "init"]
+        combined = [leaf for leaf in leaves if leaf.kind in ("combine", "gather")]
+        if one in sums and getattr(one, "name", "") != once.top:
+            after += combined
+            leaves = [leaf for leaf in leaves if leaf not in combined]
+        body += leaves
+        if getattr(one, "name", "") == once.top:
+            body.append(Leaf("factor", one, state.serial(one.axes)))
+            body += [Leaf("rescale", other, state.serial(other.axes)) for other in sums if other.name in once.sums]
+    after += [leaf for one in statements if one not in inside for leaf in _leaves(state, one)]
+    common = [axis for axis in state.algorithm.axes if all(axis in one.axes for one in statements)]
+    fragments = {name for tensor in state.tensors for name in state.fragments(tensor)}
+    outer = state.order[: state.order.index(state.once)]
+    around = [name for name in state.serial(common) if name in outer and name not in fragments]
+    for leaf in (*before, *body, *after):
+        leaf.loops = [name for name in leaf.loops if name not in (*around, state.once)]
+    loop = Loop(state.part(state.once), _nest(state, body))
+    tree: list[Node] = [*_nest(state, before), loop, *_nest(state, after)]
+    for name in reversed(around):
+        tree = [Loop(state.part(name), tree)]
+    return tree
+
+
+def _leaves(state: State, one: Statement) -> list[Leaf]:
+    """What is done for a statement, each with its loops."""
+    loops = state.serial(one.axes)
+    if not isinstance(one, Reduce):
+        return [Leaf("let" if isinstance(one, Let) else "store", one, loops)]
+    inner = state.serial((*one.axes, *one.over))
+    found = [Leaf("init", one, loops)]
+    tensor = state.tensor_of(one.name)
+    if tensor is not None:
+        fragments = state.fragments(tensor)
+        found.append(Leaf("multiply", one, [name for name in inner if name not in fragments]))
+    else:
+        found.append(Leaf("update", one, inner))
+        if any(state.part(name).axis in one.over for name in state.threads):
+            found += [Leaf("combine", one, list(loops)), Leaf("gather", one, list(loops))]
+    if state.cluster and state.part(state.cluster).axis in one.over:
+        found.append(Leaf("exchange", one, list(loops)))
     return found
 
 
@@ -108,7 +143,7 @@ def _unrolled(plan: Plan) -> set[str]:
     for one in state.algorithm.statements:
         if not isinstance(one, (Let, Reduce)):
             continue
-        uses = [leaf for leaf in leaves if leaf.statement is one or one.name in names(leaf.statement)]
+        uses = [n for n in leaves if n.statement is one or (n.kind in READING and one.name in names(n.statement))]
         shared = [loop for loop in paths[id(uses[0])] if all(loop in paths[id(leaf)] for leaf in uses)]
         for name in state.serial(one.axes):
             if not any(loop.part.name == name for loop in shared):

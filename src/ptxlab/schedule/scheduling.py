@@ -32,6 +32,7 @@ from ptxlab.schedule.state import State, here
 from ptxlab.schedule.statements import Algorithm
 from ptxlab.schedule.steps.blocks import blocks
 from ptxlab.schedule.steps.cluster import cluster
+from ptxlab.schedule.steps.online import online
 from ptxlab.schedule.steps.persistent import persistent
 from ptxlab.schedule.steps.pipeline import pipeline
 from ptxlab.schedule.steps.prefetch import prefetch
@@ -56,6 +57,7 @@ STEPS: dict[str, Callable[..., State]] = {
         threads,
         cluster,
         reorder,
+        online,
         tensorize,
         stage,
         vectorize,
@@ -143,6 +145,10 @@ class Schedule:
     def reorder(self, *loops: str) -> Self:
         """Nest loops in this order."""
         return self._take("reorder", loops, {})
+
+    def online(self, loop: str) -> Self:
+        """Take one pass over a loop: sums of exponentials are rescaled as the maximum grows."""
+        return self._take("online", (loop,), {})
 
     def stage(self, *arrays: str, **options: Any) -> Self:
         """Copy what a loop reads to shared memory or registers: `in_`, `at`, `transposed`, `pad`, `swizzle`."""
@@ -330,7 +336,7 @@ def schedule(algorithm: Algorithm, target: str = "sm_90a", **sizes: int) -> Sche
 def plain_schedule(algorithm: Algorithm, target: str, sizes: Mapping[str, int]) -> Schedule:
     """A thread for each iteration of the outermost loops: the kernel that one writes first."""
     made = schedule(algorithm, target, **sizes)
-    axes = algorithm.statements[0].axes[-2:]
+    axes = [axis for axis in algorithm.statements[0].axes if axis not in algorithm.reduced][-2:]
     size = 256 if len(axes) == 1 else 16
     return made.tile(**dict.fromkeys(axes, size)).blocks().threads(*axes)
 

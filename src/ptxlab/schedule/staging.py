@@ -44,15 +44,10 @@ def put_copies(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
             fills.append(Fill(_buffer(plan, stage, leaves, path)))
         else:
             keeps.append(Keep(stage, leaves))
-    fences = [Fence()] if fills and state.tensor is not None and state.tensor.unit == "wgmma" else []
+    fences = [Fence()] if fills and state.unit == "wgmma" else []
     body[:0] = [*fills, *fences, *keeps]
     for number, node in reversed(list(enumerate(body))):
-        if (
-            isinstance(node, Leaf)
-            and node.kind == "multiply"
-            and state.tensor is not None
-            and state.tensor.unit == "wgmma"
-        ):
+        if isinstance(node, Leaf) and node.kind == "multiply" and state.unit == "wgmma":
             body.insert(number + 1, Multiplied(0))
     number = 0
     while number < len(body):
@@ -92,8 +87,9 @@ def _transfer(plan: Plan, body: list[Node], number: int, loop: Loop, fills: list
     state = plan.state
     assert state.pipeline is not None
     stages = state.pipeline.stages
-    rest: list[Node] = [n for n in loop.body if not isinstance(n, (Fill, Fence, Multiplied))]
-    multiplies = state.tensor is not None and state.tensor.unit == "wgmma"
+    once = loop.part.name == state.once  # multiplications are then waited for where they are read
+    rest: list[Node] = [n for n in loop.body if not isinstance(n, (Fill, Fence) if once else (Fill, Fence, Multiplied))]
+    multiplies = state.unit == "wgmma" and not once
     if multiplies and not any(isinstance(n, Leaf) and n.kind == "multiply" for n in rest):
         state.refuse("illegal-step", f"`wgmma` is not all that is done in an iteration of `{loop.part.name}`")
     last: list[Node] = [Multiplied(1)] if multiplies else []
@@ -106,13 +102,15 @@ def _transfer(plan: Plan, body: list[Node], number: int, loop: Loop, fills: list
     if state.specialized:
         own = [Fill(fill.buffer) for fill in fills]
         plan.producer = [Loop(loop.part, [Vacancy(), Transfer(own)])]
-        loop.body[:] = [arrival, *rest, *last, Release()]
-        body[number + 1 : number + 1] = [*after, Release(after=True)]
+        loop.body[:] = [arrival, *rest, *last, Release("now" if once else "before")]
+        if once:
+            return 0
+        body[number + 1 : number + 1] = [*after, Release("after")]
         return len(after) + 1
     for fill in fills:
         fill.ahead = stages - 1
     first: list[Node] = [Transfer([Fill(f.buffer, iteration=n) for f in fills]) for n in range(stages - 1)]
-    if multiplies:
+    if multiplies or once:
         loop.body[:] = [arrival, *rest, *last, Transfer(fills)]
     else:
         loop.body[:] = [arrival, Transfer(fills), *rest]

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from ptxlab.author.lines import SourcePosition, refuse
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.statements import Algorithm
+from ptxlab.schedule.statements import Algorithm, Expression
 
 MOST_THREADS = 1024
 MOST_BLOCK_PARTS = 3
@@ -79,6 +79,28 @@ class Tensor:
     depth: str
     """The axis that is reduced over."""
     step: int = 0
+    weight: str = ""
+    """The number that is the left operand, from registers; `left` is then empty."""
+    lane: str = ""
+    """The part of the columns that the four lanes of a row run."""
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The operands that are in shared memory."""
+        return (self.left, self.right) if self.left else (self.right,)
+
+
+@dataclass(frozen=True)
+class Online:
+    """One pass over an axis: `weight` is `exp((value - top) * factor)`, and `sums` are linear in it."""
+
+    axis: str
+    top: str
+    weight: str
+    value: Expression
+    factor: Expression | None
+    sums: tuple[str, ...]
+    step: int
 
 
 @dataclass(frozen=True)
@@ -106,8 +128,11 @@ class State:
     """Whether a warp of its own has TMA copy."""
     persistent: bool = False
     """Whether a block computes tile after tile."""
-    tensor: Tensor | None = None
-    """The sum that tensor cores compute, where one is."""
+    tensors: tuple[Tensor, ...] = ()
+    """The sums that tensor cores compute."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Parts that are run by the threads of another part: columns of a second product by those of the first."""
+    online: Online | None = None
     prefetch: str = ""
     """The part in which registers are loaded one iteration before they are read."""
     group: int = 0
@@ -159,12 +184,30 @@ class State:
         return [name for name in self.order if (p := self.part(name)).role == "serial" and p.axis in wanted]
 
     @property
-    def fragments(self) -> frozenset[str]:
+    def unit(self) -> str:
+        """The instruction by which tensor cores compute, or nothing."""
+        return self.tensors[0].unit if self.tensors else ""
+
+    def tensor_of(self, sum: str) -> Tensor | None:
+        """How tensor cores compute a sum, where they do."""
+        return next((one for one in self.tensors if one.sum == sum), None)
+
+    @property
+    def operands(self) -> frozenset[str]:
+        """The arrays that tensor cores read."""
+        return frozenset(array for one in self.tensors for array in one.arrays)
+
+    @property
+    def once(self) -> str:
+        """The loop that is one pass, where one is."""
+        return self.parts[self.online.axis][0].name if self.online is not None else ""
+
+    def fragments(self, tensor: Tensor) -> frozenset[str]:
         """The parts whose iterations one multiplication by tensor cores takes: of rows and columns all, and a depth."""
-        if self.tensor is None:
-            return frozenset()
-        inner = self.parts[self.tensor.depth][-1].name
-        return frozenset([*self.serial([self.tensor.rows, self.tensor.columns]), inner])
+        inner = [self.parts[tensor.depth][-1].name]
+        if tensor.weight:
+            inner = self.serial([tensor.depth])
+        return frozenset([*self.serial([tensor.rows, tensor.columns]), *inner]) - {self.once}
 
     def named(self, text: str, role: str = "serial") -> list[str]:
         """The parts that a name means: one, or all of an axis that have a role."""
@@ -202,7 +245,7 @@ class State:
     def moved_registers(self) -> tuple[int, int] | None:
         """Registers of a thread that copies, and of one that computes, where warpgroups have different numbers."""
         groups = self.thread_count // 128
-        if not self.specialized or self.tensor is None or self.tensor.unit != "wgmma":
+        if not self.specialized or self.unit != "wgmma":
             return None
         return MOVED_REGISTERS.get(groups)
 

@@ -101,7 +101,10 @@ class _Derivation:
             elif isinstance(node, Wait):
                 pending = {t: OWN if t.slot == 0 and not _is_flying_read(t, n) else n for t, n in pending.items()}
             elif isinstance(node, Arrival):  # what an mbarrier counted is visible to all that wait there
-                pending = {t: n for t, n in pending.items() if not (t.writes and t.slot == 0)}
+                arrived = {id(buffer) for buffer in node.buffers}
+                pending = {
+                    t: n for t, n in pending.items() if not (t.writes and t.slot == 0 and id(t.buffer) in arrived)
+                }
                 held = {**held, **{buffer.stage.array: buffer for buffer in node.buffers}}
             elif isinstance(node, Multiplied):
                 pending = {
@@ -152,10 +155,7 @@ class _Derivation:
 
     def _started(self, node: Node, held: dict[str, Buffer]) -> Pending:
         """What a node accesses, and that nothing was waited for since."""
-        tensor = self.plan.state.tensor
-        reads_later = (
-            isinstance(node, Leaf) and node.kind == "multiply" and tensor is not None and tensor.unit == "wgmma"
-        )
+        reads_later = isinstance(node, Leaf) and node.kind == "multiply" and self.plan.state.unit == "wgmma"
         return {
             touch: FLYING if (touch.slots > 1 if touch.writes else reads_later) else OWN
             for touch in self._touches(node, held)
@@ -235,9 +235,8 @@ class _Derivation:
 
     def _is_of_all(self, node: Node) -> bool:
         """Whether all threads take part in an access together."""
-        tensor = self.plan.state.tensor
         multiplies = isinstance(node, Leaf) and node.kind == "multiply"
-        return isinstance(node, Transfer) or (multiplies and tensor is not None and tensor.unit == "wgmma")
+        return isinstance(node, Transfer) or (multiplies and self.plan.state.unit == "wgmma")
 
     def _crossing(self, first: Pairs, second: Pairs) -> int:
         """Whether an element is accessed by one thread only, by one warp only, or by several."""

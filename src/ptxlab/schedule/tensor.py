@@ -13,8 +13,12 @@ from math import prod
 from ptxlab.author import Pointer, b8, b16, b32, ptx, u32
 from ptxlab.author.fragments import Fragment
 from ptxlab.schedule.address import Value
+from ptxlab.schedule.elements import as_words
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.statements import Reduce, loads
+from ptxlab.schedule.numbers import expression, statement_of
+from ptxlab.schedule.operands import outside
+from ptxlab.schedule.state import Tensor
+from ptxlab.schedule.statements import Let, Reduce, loads
 from ptxlab.schedule.tree import BYTES, Buffer, Leaf
 from ptxlab.schedule.writing import Writing
 
@@ -23,10 +27,10 @@ STEP = 16  # elements along the sum that one instruction takes
 
 def write_multiply(w: Writing, leaf: Leaf) -> None:
     """Add the product of what is staged to the accumulators."""
-    tensor = w.state.tensor
-    assert tensor is not None
     assert isinstance(leaf.statement, Reduce)
-    for array in (tensor.left, tensor.right):
+    tensor = w.state.tensor_of(leaf.statement.name)
+    assert tensor is not None
+    for array in tensor.arrays:
         if array not in w.held:
             said = f"tensor cores read `{array}` from shared memory"
             w.state.refuse("illegal-step", said, f'`stage("{array}", in_="shared")` after `tensorize`')
@@ -36,17 +40,25 @@ def write_multiply(w: Writing, leaf: Leaf) -> None:
             )
     w.comment(f"{leaf.statement.name} by tensor cores", tensor.step)
     if tensor.unit == "wgmma":
-        _write_wgmma(w, leaf.statement)
+        _write_wgmma(w, tensor, leaf.statement)
     else:
-        _write_mma(w, leaf.statement)
+        _write_mma(w, tensor, leaf.statement)
 
 
-def _tiles(w: Writing, axis: str, inner: int) -> Iterator[tuple[dict[str, int], int]]:
+def is_first_multiplied(w: Writing, name: str) -> bool:
+    """Whether one multiplication computes all of a sum, so that it need not add to what was there."""
+    tensor = w.state.tensor_of(name)
+    if tensor is None or tensor.unit != "wgmma" or tensor.weight:
+        return False
+    return all(part.role == "serial" and part.name in w.state.fragments(tensor) for part in w.state.parts[tensor.depth])
+
+
+def _tiles(w: Writing, tensor: Tensor, axis: str, inner: int) -> Iterator[tuple[dict[str, int], int]]:
     """Each tile that a warp has of an axis: the numbers of its loops, and how far on it starts.
 
     `inner` loops are those of the registers of one tile.
     """
-    names = w.state.serial([axis])
+    names = [name for name in w.state.serial([axis]) if name in w.state.fragments(tensor)]
     outer = names[: len(names) - inner]
     parts = [w.state.part(name) for name in outer]
     for numbers in product(*(range(w.state.count(part) or 1) for part in parts)):
@@ -56,10 +68,11 @@ def _tiles(w: Writing, axis: str, inner: int) -> Iterator[tuple[dict[str, int], 
         )
 
 
-def _accumulators(w: Writing, one: Reduce, numbers: dict[str, int]) -> list[Value]:
+def _accumulators(
+    w: Writing, tensor: Tensor, one: Let | Reduce, numbers: dict[str, int], columns: str = ""
+) -> list[Value]:
     """Those of a tile of 8 columns, in the order of the instruction: a pair of columns, 8 rows on the next."""
-    assert w.state.tensor is not None
-    half, pair = (w.state.serial([axis])[-1] for axis in (w.state.tensor.rows, w.state.tensor.columns))
+    half, pair = (w.state.serial([axis])[-1] for axis in (tensor.rows, columns or tensor.columns))
     names = [name for name in w.state.serial(one.axes) if name in w.plan.unrolled]
     found = []
     for down, right in product(range(2), range(2)):
@@ -71,10 +84,9 @@ def _accumulators(w: Writing, one: Reduce, numbers: dict[str, int]) -> list[Valu
 class Operand:
     """A matrix in shared memory that a warp reads fragments of."""
 
-    def __init__(self, w: Writing, array: str, axis: str) -> None:
-        assert w.state.tensor is not None
+    def __init__(self, w: Writing, tensor: Tensor, array: str, axis: str) -> None:
         self.buffer, number = w.held[array]
-        self.w, self.axis, self.depth = w, axis, w.state.tensor.depth
+        self.w, self.tensor, self.axis, self.depth = w, tensor, axis, tensor.depth
         load = w.algorithm.arrays[array]
         self.across = len(load.extents) - 1
         index = next(a for s in w.algorithm.statements for a in loads(s) if a.array == array).index
@@ -90,7 +102,7 @@ class Operand:
         """Columns of a swizzled row are reached by an `xor`, which adds where no bits are in common."""
         state, buffer = self.w.state, self.buffer
         for axis in (self.axis, self.depth):
-            part = next(p for p in state.parts[axis] if p.name in state.fragments)
+            part = next(p for p in state.parts[axis] if p.name in state.fragments(self.tensor))
             size = part.weight * (state.count(part) or 1)
             if buffer.swizzle is not None and min(size, buffer.columns) & (min(size, buffer.columns) - 1):
                 said = f"a warp has {size} iterations of `{axis}`, and `{array}` is swizzled"
@@ -109,7 +121,7 @@ class Operand:
         w = self.w
         origin = self.buffer.origin[self.across - 1 if self.is_along else self.across]
         inside = w.plan.index(Linear.of(self.axis)) - origin
-        lanes = w.state.threads[-2:] if w.state.tensor.unit == "mma.sync" else w.state.threads[-3:]  # type: ignore[union-attr]
+        lanes = w.state.threads[-2:] if self.tensor.unit == "mma.sync" else w.state.threads[-3:]
         warps = inside.only(name for name in w.state.threads if name not in lanes)
         value = w.addresses.value(warps)
         return None if isinstance(value, int) else value.view(u32)
@@ -137,7 +149,7 @@ class Operand:
         own = self._own()
         if own is None:
             return found
-        part = next(p for p in self.w.state.parts[self.axis] if p.name in self.w.state.fragments)
+        part = next(p for p in self.w.state.parts[self.axis] if p.name in self.w.state.fragments(self.tensor))
         extent = part.weight * (self.w.state.count(part) or 1)
         if not self.is_along and extent % buffer.columns:
             said = f"a warpgroup has {extent} of `{self.axis}`, and `{buffer.stage.array}` panels of {buffer.columns}"
@@ -166,17 +178,15 @@ def _offset(buffer: Buffer, row: Value, column: Value) -> Value:
     return offset
 
 
-def _write_mma(w: Writing, one: Reduce) -> None:
+def _write_mma(w: Writing, tensor: Tensor, one: Reduce) -> None:
     """Load the fragments of 16 elements along the sum, multiply all with all, and so on."""
-    tensor = w.state.tensor
-    assert tensor is not None
-    left, right = Operand(w, tensor.left, tensor.rows), Operand(w, tensor.right, tensor.columns)
+    left, right = Operand(w, tensor, tensor.left, tensor.rows), Operand(w, tensor, tensor.right, tensor.columns)
     element = left.buffer.element
     multiply = ptx.mma.sync.aligned.m16n8k16.row.col.f32[element][element].f32
     fragments = ptx.fragments(multiply)
     a = fragments.a if left.is_along else fragments.a.transposed
     single = fragments.b if right.is_along else fragments.b.transposed
-    down, across = list(_tiles(w, tensor.rows, 1)), list(_tiles(w, tensor.columns, 1))
+    down, across = list(_tiles(w, tensor, tensor.rows, 1)), list(_tiles(w, tensor, tensor.columns, 1))
     together = 2 if len(across) % 2 == 0 else 1
     b = single.stacked(2) if together == 2 else single
     a_lanes, b_lanes = left.lanes(a), right.lanes(b)
@@ -191,27 +201,80 @@ def _write_mma(w: Writing, one: Reduce) -> None:
             order = list(enumerate(across))
             # Back and forth: each instruction then shares an operand with the one before.
             for j, (others, _) in order if n % 2 == 0 else reversed(order):
-                total = _accumulators(w, one, {**numbers, **others})
+                total = _accumulators(w, tensor, one, {**numbers, **others})
                 multiply(rows[n], columns[j], total, out=total)
 
 
-def _write_wgmma(w: Writing, one: Reduce) -> None:
+def _write_wgmma(w: Writing, tensor: Tensor, one: Reduce) -> None:
     """Start the multiplications of a stage as one group: 64 rows each, and all columns of a warpgroup."""
-    tensor = w.state.tensor
-    assert tensor is not None
-    left, right = Operand(w, tensor.left, tensor.rows), Operand(w, tensor.right, tensor.columns)
-    element = left.buffer.element
+    right = Operand(w, tensor, tensor.right, tensor.columns)
+    element = right.buffer.element
     eights = w.state.serial([tensor.columns])[-2]
     count = w.state.count(w.state.part(eights)) or 1
-    down, across = list(_tiles(w, tensor.rows, 1)), list(_tiles(w, tensor.columns, 2))
+    down, across = list(_tiles(w, tensor, tensor.rows, 1)), list(_tiles(w, tensor, tensor.columns, 2))
     multiply = ptx.wgmma.mma_async.sync.aligned[f"m64n{8 * count}k16"].f32[element][element]
-    a, b = left.descriptor(), right.descriptor()
-    depth = w.state.count(w.state.parts[tensor.depth][-1]) or 0
+    left = _Weights(w, tensor, one, element) if tensor.weight else _Rows(w, tensor)
+    b = right.descriptor()
+    adds = not is_first_multiplied(w, one.name)
     ptx.wgmma.fence.sync.aligned()
-    for along in range(0, depth, STEP):
+    for along in range(0, left.depth, STEP):
         for (numbers, i), (others, j) in product(down, across):
-            totals = [t for n in range(count) for t in _accumulators(w, one, {**numbers, **others, eights: n})]
-            first, second = left.described(i, along), right.described(j, along)
-            turned = int(not left.is_along), int(not right.is_along)
-            multiply(totals, a + first if first else a, b + second if second else b, True, 1, 1, *turned)
+            chosen = {**numbers, **others}
+            totals = [t for n in range(count) for t in _accumulators(w, tensor, one, {**chosen, eights: n})]
+            second = right.described(j, along)
+            turned = *left.turned, int(not right.is_along)
+            multiply(totals, left.of(numbers, i, along), b + second if second else b, adds or along > 0, 1, 1, *turned)
     ptx.wgmma.commit_group.sync.aligned()
+
+
+class _Rows:
+    """The left operand in shared memory."""
+
+    def __init__(self, w: Writing, tensor: Tensor) -> None:
+        self.operand = Operand(w, tensor, tensor.left, tensor.rows)
+        self.start = self.operand.descriptor()
+        self.turned = (int(not self.operand.is_along),)
+        self.depth = w.state.count(w.state.parts[tensor.depth][-1]) or 0
+
+    def of(self, numbers: dict[str, int], on: int, along: int) -> Value:
+        """The descriptor of 64 rows and 16 elements along the sum."""
+        more = self.operand.described(on, along)
+        return self.start + more if more else self.start
+
+
+class _Weights:
+    """The left operand in registers: a number of each thread, which is where the accumulators of a product were."""
+
+    turned = ()
+
+    def __init__(self, w: Writing, tensor: Tensor, sum: Reduce, element: str) -> None:
+        self.w, self.tensor, self.sum, self.element = w, tensor, sum, element
+        self.eights = w.state.serial([tensor.depth])[-2]
+        self.depth = 8 * (w.state.count(w.state.part(self.eights)) or 1)
+        self.made: dict[tuple[tuple[int, ...], int], list[Value]] = {}
+        for numbers, _ in _tiles(w, tensor, tensor.rows, 1):
+            for number in range(self.depth // 8):
+                self.made[tuple(numbers.values()), number] = self._words(numbers, number)
+
+    def _words(self, numbers: dict[str, int], number: int) -> list[Value]:
+        """The words of 8 columns: two of a row, and two of 8 rows on; zeros where they are masked."""
+        w, tensor = self.w, self.tensor
+        one = statement_of(w, tensor.weight)
+        values = _accumulators(w, tensor, one, {**numbers, self.eights: number}, tensor.depth)
+        half, pair = (w.state.serial([axis])[-1] for axis in (tensor.rows, tensor.depth))
+        known = dict(w.addresses.numbers)
+        for place, (down, right) in enumerate(product(range(2), range(2))):
+            w.addresses.numbers.update({**numbers, self.eights: number, half: down, pair: right})
+            when = w.addresses.predicate(outside(w, self.sum.over))
+            if self.sum.condition is not None:
+                holds = expression(w, self.sum.condition)
+                when = holds if when is None else ptx.and_.pred(when, holds)
+            if when is not None:
+                values[place] = ptx.selp.f32(values[place], 0.0, when)
+        w.addresses.numbers.clear()
+        w.addresses.numbers.update(known)
+        return [word for n in (0, 2) for word in as_words(self.element, values[n : n + 2])]
+
+    def of(self, numbers: dict[str, int], on: int, along: int) -> list[Value]:
+        """The registers of 64 rows and 16 elements along the sum."""
+        return [word for n in range(2) for word in self.made[tuple(numbers.values()), along // 8 + n]]

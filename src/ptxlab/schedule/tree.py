@@ -11,6 +11,7 @@ from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import Part, Stage, State
 from ptxlab.schedule.statements import Load, Reduce, Statement, loads
 
+READING = ("update", "multiply", "let", "store")  # what leaves do that evaluate their statement
 BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 
 
@@ -26,7 +27,8 @@ class Loop:
 class Leaf:
     """One thing that a thread does: `init`, `update`, `let`, `store`.
 
-    With others: `multiply`, and for a number that they share `combine`, `gather` and `exchange`.
+    With others: `multiply`, and for a number that they share `combine`, `gather` and `exchange`. Of one pass: `factor`,
+    by how much weights have become less, and `rescale`, of a sum.
     """
 
     kind: str
@@ -167,9 +169,10 @@ class Vacancy:
 
 @dataclass(eq=False)
 class Release:
-    """A warp has read the slot of the iteration before, or after a loop of the last one."""
+    """A warp has read the slot of the iteration before, after a loop that of the last one, or that of this one now."""
 
-    after: bool = False
+    when: str
+    """`before`, `after` or `now`."""
 
 
 @dataclass(eq=False)
@@ -271,4 +274,4 @@ def walk(nodes: Sequence[Node], path: tuple[Loop, ...] = ()) -> Iterator[tuple[N
 
 def reads(leaf: Leaf) -> list[Load]:
     """What a leaf reads of arrays."""
-    return loads(leaf.statement) if leaf.kind in ("update", "multiply", "let", "store") else []
+    return loads(leaf.statement) if leaf.kind in READING else []

@@ -32,9 +32,8 @@ def _check_maps(state: State, arrays: list[str]) -> None:
     if int("".join(filter(str.isdigit, state.target))) < 90:
         state.refuse("illegal-step", f"TMA needs the target `sm_90`, and this one is `{state.target}`")
     for array in arrays:
-        operands = () if state.tensor is None else (state.tensor.left, state.tensor.right)
         stages = [one for one in state.stages if one.array == array]
-        if array not in operands or len(stages) > 1 or not stages[0].swizzle:
+        if array not in state.operands or len(stages) > 1 or not stages[0].swizzle:
             state.refuse(
                 "illegal-step",
                 f"`{array}` is copied by TMA where tensor cores read it from swizzled rows",

@@ -43,7 +43,7 @@ def stage(
         state.refuse("illegal-step", f"rows are {pad} elements longer")
     for array in arrays:
         check(state, array)
-        if in_ == "registers" and state.tensor is not None and array in (state.tensor.left, state.tensor.right):
+        if in_ == "registers" and array in state.operands:
             state.refuse("illegal-step", f"tensor cores read `{array}` from shared memory")
         if any(one.array == array and one.space == in_ for one in state.stages):
             state.refuse("illegal-step", f"`{array}` is staged in {in_} already")

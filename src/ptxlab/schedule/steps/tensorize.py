@@ -11,12 +11,13 @@ from dataclasses import replace
 from ptxlab.isa.targets import TARGETS
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import State, Tensor
-from ptxlab.schedule.statements import Load, Operation, Reduce
+from ptxlab.schedule.statements import Load, Name, Operation, Reduce
 from ptxlab.schedule.steps.tile import cut
 
 UNITS = ("mma.sync", "wgmma")
 ROWS = {"mma.sync": 16, "wgmma": 64}  # of one instruction
 DEPTH = 16
+WHO = {"mma.sync": "warp", "wgmma": "warpgroup"}
 MOST_COLUMNS = {"mma.sync": 128, "wgmma": 256}  # of the tile of a warp, or of a warpgroup
 
 
@@ -27,19 +28,58 @@ def tensorize(state: State, unit: str) -> State:
     if unit == "wgmma" and state.target != "sm_90a":
         state.refuse("illegal-step", f"`wgmma` needs the target `sm_90a`, and this one is `{state.target}`")
     assert state.target in TARGETS
-    if state.tensor is not None:
+    if state.tensors:
         state.refuse("illegal-step", "tensor cores compute a sum already")
     if any(one.space == "shared" for one in state.stages):
         state.refuse("illegal-step", "data is staged already", "`tensorize` before `stage`")
     tensor = _product(state, unit)
     _check_tiles(state, tensor)
     state, rows = _cut_rows(state, tensor)
+    state, lane = _cut_columns(state, tensor)
+    state = replace(
+        state, threads=(*state.threads, *rows, lane), tensors=(replace(tensor, lane=lane),), tiled=(), aliases={}
+    )
+    return _second(state, tensor, lane) if state.online is not None else state
+
+
+def _second(state: State, first: Tensor, lane: str) -> State:
+    """The sum of one pass whose left operand is made of the first product: its lanes have what they multiply."""
+    assert state.online is not None
+    for one in state.algorithm.statements:
+        match one:
+            case Reduce(name=name, value=Operation("mul", (Name(weight), Load() as right))) if (
+                name in state.online.sums and weight == state.online.weight and len(right.index) >= 2
+            ):
+                pass
+            case _:
+                continue
+        columns = [
+            axis for axis in one.axes if axis not in (first.rows, first.columns) and axis in right.index[-1].names
+        ]
+        wanted = (Linear.of(first.columns), Linear.of(columns[0] if columns else ""))
+        if first.unit != "wgmma" or first.columns != state.online.axis or right.index[-2:] != wanted:
+            state.refuse(
+                "illegal-step",
+                f"tensor cores compute `{name}` by `wgmma`, of rows of `{right.array}` over `{state.online.axis}`",
+            )
+        element = state.algorithm.arrays[right.array].element
+        if element not in ("f16", "bf16"):
+            state.refuse("illegal-step", f"tensor cores compute no sum of `{right.array}`: it is of {element}")
+        made = Tensor(
+            first.unit, name, "", right.array, first.rows, columns[0], first.columns, len(state.steps), weight
+        )
+        _check_columns(state, made)
+        state, own = _cut_columns(state, made)
+        made = replace(made, lane=own)
+        return replace(state, tensors=(*state.tensors, made), aliases={own: lane})
+    return state
+
+
+def _cut_columns(state: State, tensor: Tensor) -> tuple[State, str]:
+    """Cut the loop over columns; the part that the four lanes of a row run."""
     state, _ = cut(state, tensor.columns, 8)
-    state, columns = cut(state, tensor.columns, 2)
-    names = (*rows, columns)
-    for name in names:
-        state = state.with_parts(replace(state.part(name), role="thread", step=len(state.steps)))
-    return replace(state, threads=(*state.threads, *names), tensor=tensor, tiled=())
+    state, lane = cut(state, tensor.columns, 2)
+    return state.with_parts(replace(state.part(lane), role="thread", step=len(state.steps))), lane
 
 
 def _cut_rows(state: State, tensor: Tensor) -> tuple[State, list[str]]:
@@ -52,7 +92,10 @@ def _cut_rows(state: State, tensor: Tensor) -> tuple[State, list[str]]:
     else:
         state, _ = cut(state, tensor.rows, 16)
     state, _ = cut(state, tensor.rows, 8)
-    return state, [*threads, state.parts[tensor.rows][-1].name]
+    threads.append(state.parts[tensor.rows][-1].name)
+    for name in threads:
+        state = state.with_parts(replace(state.part(name), role="thread", step=len(state.steps)))
+    return state, threads
 
 
 def _product(state: State, unit: str) -> Tensor:  # noqa: RET503 - `refuse` does not return
@@ -101,20 +144,30 @@ def _matched(state: State, one: Reduce, unit: str) -> Tensor | str:
 
 def _check_tiles(state: State, tensor: Tensor) -> None:
     """Refuse tiles that instructions do not fill."""
-    who = "warp" if tensor.unit == "mma.sync" else "warpgroup"
-    wanted = ((tensor.rows, ROWS[tensor.unit]), (tensor.columns, 8), (tensor.depth, DEPTH))
-    for axis, every in wanted:
-        part = state.parts[axis][-1]
-        if part.role != "serial" or part.extent is None or part.extent % every:
-            said = f"`{part.name}` is run by {part.role}s" if part.role != "serial" else f"there are {part.extent}"
-            state.refuse(
-                "illegal-step",
-                f"a {who} multiplies a multiple of {every} iterations of `{axis}` at a time: {said}",
-                f"`tile({axis}={every * (4 if axis == tensor.depth else 2)})` last, and leave that to each {who}",
-            )
+    _check_columns(state, tensor)
+    for axis, every in ((tensor.rows, ROWS[tensor.unit]), (tensor.depth, DEPTH)):
+        _check_multiple(state, tensor, axis, every)
         if axis == tensor.depth and any(p.role not in ("serial", "cluster") for p in state.parts[axis]):
             state.refuse("illegal-step", f"`{axis}` is run by threads or blocks")
-    columns = state.parts[tensor.columns][-1].extent or 0
+
+
+def _check_columns(state: State, tensor: Tensor) -> None:
+    _check_multiple(state, tensor, tensor.columns, 8)
+    columns = state.count(state.parts[tensor.columns][-1]) or 0
     if columns > MOST_COLUMNS[tensor.unit]:
-        said = f"{columns} columns for a {who}, and `{tensor.unit}` has {MOST_COLUMNS[tensor.unit]} at most"
+        said = (
+            f"{columns} columns for a {WHO[tensor.unit]}, and `{tensor.unit}` has {MOST_COLUMNS[tensor.unit]} at most"
+        )
         state.refuse("schedule-limit", said)
+
+
+def _check_multiple(state: State, tensor: Tensor, axis: str, every: int) -> None:
+    part, who = state.parts[axis][-1], WHO[tensor.unit]
+    count = state.count(part)
+    if part.role != "serial" or count is None or count % every:
+        said = f"`{part.name}` is run by {part.role}s" if part.role != "serial" else f"there are {count}"
+        state.refuse(
+            "illegal-step",
+            f"a {who} multiplies a multiple of {every} iterations of `{axis}` at a time: {said}",
+            f"`tile({axis}={every * (4 if axis == tensor.depth else 2)})` last, and leave that to each {who}",
+        )

@@ -26,7 +26,7 @@ def vectorize(state: State, *arguments: str | int) -> State:
         if width * BYTES[found.element] > 16:
             state.refuse("illegal-step", f"{width} of `{found.element}` are more than the 16 bytes of one access")
         state = replace(state, vectors={**state.vectors, array: width}, vector_step=len(state.steps), tiled=())
-        multiplied = state.tensor is not None and array in (state.tensor.left, state.tensor.right)
+        multiplied = array in state.operands
         staged = multiplied or any(one.array == array for one in state.stages)
         if array not in state.algorithm.outputs and not staged:
             state = replace(
