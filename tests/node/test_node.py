@@ -178,6 +178,41 @@ def test_a_missing_event_is_a_race_on_the_lines_of_the_host() -> None:
     assert lines == {"node[0].fill(source, 1)", "node[1].copy(to, source)"}
 
 
+def test_races_of_the_same_operations_on_other_lines_are_other_races() -> None:
+    node = ptxlab.node(2)
+    source, to = two_operations(node)
+    other_source, other_to = two_operations(node)
+    node[0].fill(source, 1)
+    node[1].copy(to, source)
+    node[0].fill(other_source, 1)
+    node[1].copy(other_to, other_source)
+    found = node.synchronize(on_error="collect").diagnostics
+    assert len({label.span.start for one in found for label in one.labels}) == 4
+    for _ in range(3):
+        node[0].fill(source, 1)
+        node[1].copy(to, source)
+    assert codes(node) == ["data-race"]
+
+
+def test_many_operations_run_together() -> None:
+    node = ptxlab.node(1)
+    x = [node[0].zeros(1, np.uint8, name="x") for _ in range(2)]
+    streams = node[0].stream(), node[0].stream()
+    for number in range(150):
+        for one, stream in zip(x, streams, strict=True):
+            stream.fill(one, number)
+    assert codes(node, seed=1) == []
+    assert [one.numpy().item() for one in x] == [149, 149]
+    streams[1].copy(x[1], x[0])
+    assert codes(node) == []
+    streams[0].fill(x[0], 1)
+    streams[0].fill(x[1], 1)
+    streams[1].wait(streams[0].record())
+    streams[1].fill(node[0].zeros(1))
+    streams[1].copy(x[1], x[0])  # after all of them, though it follows none of them directly
+    assert codes(node) == []
+
+
 def test_events_and_streams_order() -> None:
     node = ptxlab.node(2)
     source, to = two_operations(node)

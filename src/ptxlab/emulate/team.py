@@ -26,7 +26,7 @@ from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import Place, RunningLaunch
 from ptxlab.emulate.launch import Interrupted, compiled_for, configure, uncompiled
-from ptxlab.emulate.runtime.order.devices import MOST_BLOCKS, MOST_GRIDS
+from ptxlab.emulate.runtime.order.devices import MOST_GRIDS, MOST_STEPS, STEP_SHIFT
 from ptxlab.emulate.translate.arithmetic import arithmetic_of
 from ptxlab.emulate.translate.compile import runtime_code
 from ptxlab.native.apart import OutOfTimeError
@@ -48,7 +48,7 @@ class TeamGrid:
     regions: Sequence[Region]
     """The memory of the node that its GPU may access."""
     before: Sequence[int] = ()
-    """The grids that are complete before it starts, by their numbers, directly or not."""
+    """The grids that are complete before it starts, by their numbers, of which it follows each directly."""
     hidden: Sequence[Region] = field(default=())
     """Memory of the node that its GPU may not access, and what was freed."""
     host_line: Span | None = None
@@ -67,11 +67,17 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
     until = None if first.timeout is None else started + first.timeout
     running: list[RunningLaunch] = []
     try:
+        first_block = 0
+        kinds: dict[tuple[int, Span | None], int] = {}
         for number, grid in enumerate(grids):
+            kind = kinds.setdefault((id(grid.kernel), grid.host_line), len(kinds))
+            place = Place(number, first_block, kind, grid.device, grid.title, grid.regions, grid.hidden, grid.host_line,
+                          is_kernel=grid.is_kernel)  # fmt: skip
             try:
-                running.append(_prepare(number, grid, space, until))
+                running.append(_prepare(grid, place, space, until))
             except OutOfTimeError:
                 return Result([uncompiled(grid.emulated.module, grid.kernel, first.timeout)])
+            first_block += _steps(running[-1]) << STEP_SHIFT
         kept = _join(running, grids)
         outcome = running[0].run(until, first.progress)
         result = Result(seconds=time.perf_counter() - started)
@@ -89,16 +95,20 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
     return result
 
 
-def _prepare(number: int, grid: TeamGrid, space: AddressSpace, until: float | None) -> RunningLaunch:
+def _steps(launch: RunningLaunch) -> int:
+    """How many steps of numbers of blocks a grid needs."""
+    return -(-math.prod(launch.grid) >> STEP_SHIFT)
+
+
+def _prepare(grid: TeamGrid, place: Place, space: AddressSpace, until: float | None) -> RunningLaunch:
     """One of the grids, about to run."""
     module, options = grid.emulated.module, grid.options
     arithmetic = arithmetic_of(module, grid.kernel, grid.emulated.digest, options)
     configuration = configure(module, grid.kernel, options, arithmetic)
-    if math.prod(configuration.grid) >= MOST_BLOCKS:
-        raise ValueError(f"a grid of {math.prod(configuration.grid)} blocks: at most {MOST_BLOCKS - 1} run together")
+    if place.first_block + math.prod(configuration.grid) > MOST_STEPS << STEP_SHIFT:
+        raise ValueError(f"a grid of {math.prod(configuration.grid)} blocks: too many run together")
     compiled = compiled_for(grid.emulated, grid.kernel, options, arithmetic, until)
     grid.emulated.memory.host.ran_on = None
-    place = Place(number, grid.device, grid.title, grid.regions, grid.hidden, grid.host_line, is_kernel=grid.is_kernel)
     return RunningLaunch(compiled, grid.emulated.memory, grid.args, configuration, 1, space, place)
 
 
@@ -108,10 +118,16 @@ def _join(running: Sequence[RunningLaunch], grids: Sequence[TeamGrid]) -> list[A
     count = len(running)
     addresses = [launch.workers[0].record.address for launch in running]
     workers = share((ctypes.c_void_p * count)(*addresses))
-    devices = share((ctypes.c_uint64 * count)(*[grid.device for grid in grids]))
+    tables = {
+        "grids": [number for number, launch in enumerate(running) for _ in range(_steps(launch))],
+        "devices": [grid.device for grid in grids],
+        "launches": [launch.place.kind for launch in running if launch.place is not None],
+    }
+    shared = {name: share((ctypes.c_uint32 * len(table))(*table)) for name, table in tables.items()}
     team = StructArray(state.Team)
-    team.set(workers=ctypes.addressof(workers), devices=ctypes.addressof(devices), count=count)
-    kept: list[Any] = [team, workers, devices]
+    team.set(workers=ctypes.addressof(workers), count=count)
+    team.set(**{name: ctypes.addressof(table) for name, table in shared.items()})
+    kept: list[Any] = [team, workers, *shared.values()]
     for launch, grid in zip(running, grids, strict=True):
         (worker,) = launch.workers
         launch.team = running

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,7 @@ from ptxlab.isa.gpus import gpu_named
 from ptxlab.launch import module_of
 from ptxlab.launch.contexts import context_of
 from ptxlab.node.arrays import Array, Memory, in_host_memory
-from ptxlab.node.operations import Operation
+from ptxlab.node.operations import Operation, after
 from ptxlab.node.streams import Event, Stream
 from ptxlab.report import KernelError, is_failure
 
@@ -113,7 +114,7 @@ class Node:
         """Take an operation to run; so many at once that no more can run together are run first."""
         if len(self._queue) == MOST_GRIDS:
             self.synchronize()
-            operation.before = set()
+            operation.before = after(operation.before)
         self._queue.append(operation)
 
     def free(self, array: Array) -> None:
@@ -164,11 +165,11 @@ class Node:
             raise ValueError("`seeds` is empty: name at least one")
         result = None
         before = self._held() if len(seeds) > 1 else None
-        after: _Held | None = None
+        ended: _Held | None = None
         schedules: list[Schedule] = []
         for seed in seeds:
             if result is not None and before is not None:
-                after = after or self._held()
+                ended = ended or self._held()
                 self._restore(before)
             found = self._run(queue, LaunchOptions(1, 1, **options | {"seed": seed}))
             schedules += found.coverage.schedules
@@ -177,34 +178,36 @@ class Node:
             if found.diagnostics:
                 break
         assert result is not None
-        if after is not None:
-            self._restore(after)
+        if ended is not None:
+            self._restore(ended)
         result.coverage = Coverage(tuple(schedules))
         return result
 
     def _run(self, queue: Sequence[Operation], options: LaunchOptions) -> Result:
         numbers = {id(operation): number for number, operation in enumerate(queue)}
+        kernels = Counter(operation.rank for operation in queue if operation.is_kernel)
         regions = list(self.memory.regions.values())
         space = AddressSpace(list(regions))
-        grids = [self._grid(operation, queue, numbers, options) for operation in queue]
+        grids = [self._grid(operation, numbers, kernels, options) for operation in queue]
         return run_team(grids, space)
 
     def _grid(
-        self, operation: Operation, queue: Sequence[Operation], numbers: dict[int, int], options: LaunchOptions
+        self, operation: Operation, numbers: dict[int, int], kernels: Counter[int], options: LaunchOptions
     ) -> TeamGrid:
         """An operation as the emulator runs it."""
         device = self[operation.rank]
         own = LaunchOptions(operation.grid, operation.block, **operation.own)
         every = self.memory.regions.values()
-        accessible = [region for region in every if not operation.is_kernel or region.owner_device in device.peers]
-        hidden = [region for region in every if region not in accessible]
+        peers = device.peers if operation.is_kernel else range(len(self))
+        accessible = [region for region in every if region.owner_device in peers]
+        hidden = [region for region in every if region.owner_device not in peers]
         return TeamGrid(
             emulated=self._emulated(module_of(operation.kernel), operation.rank),
             kernel=operation.kernel,
             args=in_host_memory(tuple(operation.args)),
             options=replace_own(options, own),
             device=operation.rank,
-            title=_title(operation, queue),
+            title=_title(operation, kernels[operation.rank]),
             regions=accessible,
             before=sorted(numbers[id(one)] for one in operation.before if id(one) in numbers),
             hidden=[*hidden, *self.memory.freed],
@@ -257,10 +260,9 @@ def replace_own(options: LaunchOptions, own: LaunchOptions) -> LaunchOptions:
     )
 
 
-def _title(operation: Operation, queue: Sequence[Operation]) -> str:
+def _title(operation: Operation, kernels: int) -> str:
     """`rank 1`; with the name of the kernel where several run there."""
-    several = [one for one in queue if one.rank == operation.rank and one.is_kernel]
-    if not operation.is_kernel or len(several) < 2:
+    if not operation.is_kernel or kernels < 2:
         return operation.title
     return f"`{operation.kernel.title}` on rank {operation.rank}"
 

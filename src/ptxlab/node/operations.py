@@ -79,19 +79,16 @@ class Operation:
     title: str
     """`rank 1`, or `the copy to x of rank 1`."""
     before: set[Operation]
-    """Those that are complete when it starts, directly or not."""
+    """Those that it follows directly, which are complete when it starts."""
     host_line: Span | None
     is_kernel: bool = True
     is_complete: bool = field(default=False)
 
 
 def after(operations: Iterable[Operation]) -> set[Operation]:
-    """All operations that are complete when those are, of those that have not run."""
-    found: set[Operation] = set()
-    for operation in operations:
-        if not operation.is_complete:
-            found |= operation.before | {operation}
-    return {operation for operation in found if not operation.is_complete}
+    """Those operations, without what has run, and without those that others of them follow directly."""
+    left = {operation for operation in operations if not operation.is_complete}
+    return left.difference(*(operation.before for operation in left))
 
 
 def copy_kernel(address: int, other: int, size: int) -> tuple[ir.Function, int]:

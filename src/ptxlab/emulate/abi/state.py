@@ -278,11 +278,13 @@ class Progress:
 class Team:
     """Grids that run at the same time, each with a worker of its own, the first of which schedules all of them.
 
-    The number of a block has the number of its grid in the upper bits; see `runtime.order.devices`.
+    Each grid has a range of the numbers of blocks for itself; see `runtime.order.devices`.
     """
 
     workers: Pointer[Pointer[Worker]]
-    devices: Pointer[u64]  # by grid: the GPU that it runs on
+    grids: Pointer[u32]  # by the upper bits of the number of a block: its grid
+    devices: Pointer[u32]  # by grid: the GPU that it runs on
+    launches: Pointer[u32]  # by grid: the same for all that one line of the host launches of one kernel
     count: u32  # how many grids there are
     chosen: u32  # the grid of which a cluster starts next
     started: u64  # how many clusters have started
@@ -293,7 +295,7 @@ class GridInTeam:
     """One grid of a team, and the grids that are complete before it starts."""
 
     team: Pointer[Team]  # null: the launch runs by itself
-    before: Pointer[u32]  # the grids that it follows, directly or not
+    before: Pointer[u32]  # the grids that it follows directly
     before_count: u32
     is_ordered: u32  # whether `known` is complete
     known: VectorClock  # what its threads know when they start: what the grids before it did, and knew

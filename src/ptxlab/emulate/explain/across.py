@@ -26,7 +26,8 @@ def explain_across(races: Sequence[Race]) -> Iterator[Diagnostic]:
     """The races between launches, of each pair of lines one."""
     first: dict[tuple[object, ...], Race] = {}
     for race in races:
-        lines = frozenset((id(party.launch.compiled), party.instruction) for party in race.parties)
+        places = [(party.launch.place, party.instruction) for party in race.parties]
+        lines = frozenset((place.kind, number) for place, number in places if place is not None)
         first.setdefault((lines,), race)
     yield from map(_explain, first.values())
 

@@ -7,6 +7,7 @@ import ctypes
 import math
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +31,6 @@ from ptxlab.emulate.host.textures import TextureTable
 from ptxlab.emulate.host.worker import HostWorker
 from ptxlab.emulate.runtime.memory import profile as requests
 from ptxlab.emulate.runtime.memory.block_independence import put_back, share_bytes
-from ptxlab.emulate.runtime.order.devices import GRID_SHIFT, MOST_BLOCKS
 from ptxlab.emulate.runtime.order.earlier_grids import take_over_accesses
 from ptxlab.emulate.runtime.schedule.grid import continue_alone, end_broken, run_grid, take_over
 from ptxlab.emulate.runtime.schedule.search import run_search
@@ -72,6 +72,10 @@ class Place:
     """Where a launch is among those that run together: its number, its GPU, and the memory that GPU may access."""
 
     number: int
+    first_block: int
+    """The number of its first block, among those of all launches."""
+    kind: int
+    """The same for all that one line of the host launches of one kernel."""
     device: int
     title: str
     """`rank 1`: what messages call it."""
@@ -199,11 +203,18 @@ class RunningLaunch:
 
     def of(self, block: int) -> RunningLaunch:
         """The launch that a block belongs to, of those that run together."""
-        return self if self.place is None else self.team[block >> GRID_SHIFT]
+        if self.place is None:
+            return self
+        return self.team[bisect_right(self.team, block, key=lambda launch: launch.first_block) - 1]
+
+    @property
+    def first_block(self) -> int:
+        """The number of its first block, among those of all that run together."""
+        return 0 if self.place is None else self.place.first_block
 
     def number_in_grid(self, block: int) -> int:
-        """The number of a block in its grid."""
-        return block if self.place is None else block & MOST_BLOCKS
+        """The number of a block of this launch in its grid."""
+        return block - self.first_block
 
     # Locations in the source.
 

@@ -13,7 +13,6 @@ from ptxlab.emulate.abi.structs import StructArray, zeroed_bytes
 from ptxlab.emulate.host.needs import RESIDENTS
 from ptxlab.emulate.host.written import written_parameters
 from ptxlab.emulate.runtime.memory import profile as requests
-from ptxlab.emulate.runtime.order.devices import GRID_SHIFT
 from ptxlab.emulate.runtime.order.undefined import SOURCES, STORES
 from ptxlab.emulate.runtime.schedule.random import scrambled
 from ptxlab.emulate.translate.provenance import ALL
@@ -102,7 +101,7 @@ class HostWorker:
             shape.part(name).set(x=x, y=y, z=z)
         shape.set(cluster_size=launch.cluster_size, is_explicit_cluster=int(launch.is_explicit_cluster))
         if launch.place is not None:
-            shape.set(first_block=launch.place.number << GRID_SHIFT, device=launch.place.device)
+            shape.set(first_block=launch.place.first_block, device=launch.place.device)
 
     def _set_memory(self, launch: RunningLaunch) -> None:
         """The memory of a block and of the grid."""

@@ -12,12 +12,11 @@ array([3., 3.], dtype=float32)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
-from ptxlab.author import Kernel
 from ptxlab.device.structures import Pointers
 from ptxlab.kernels.collectives import kernel
 from ptxlab.kernels.collectives.kernel import THREADS
@@ -26,15 +25,14 @@ from ptxlab.node import Array, Node
 __all__ = ["Group", "all_gather", "all_reduce", "all_to_all", "reduce_scatter"]
 
 VARIANTS = ("one_shot", "two_shot")
-Change = Callable[[Kernel], Any]
 
 
 class Group:
     """The ranks of a node that take part in collectives, with the signals by which they synchronize."""
 
-    def __init__(self, node: Node, blocks: int = 4, change: Change = lambda made: made) -> None:
-        """`blocks` of each rank work together; `change` may return another kernel to launch in place of one."""
-        self.node, self.blocks, self.change = node, blocks, change
+    def __init__(self, node: Node, blocks: int = 4) -> None:
+        """`blocks` of each rank work together."""
+        self.node, self.blocks = node, blocks
         ranks = len(node)
         self.signals = [device.zeros(blocks * ranks, numpy.uint32, name="signals") for device in node]
         self.number = 1  # of the next barrier
@@ -51,7 +49,7 @@ class Group:
     ) -> None:
         """Launch a kernel on each rank; `tables` are arrays of all ranks, and `x` has the result of each."""
         vector = 4 if count % (4 * len(self.node)) == 0 else 1
-        chosen = self.change(made.specialize(RANKS=len(self.node), VECTOR=vector))
+        chosen = made.specialize(RANKS=len(self.node), VECTOR=vector)
         for device in self.node:
             args = [*map(Pointers, tables), x[device.rank], Pointers(self.signals), count // vector, device.rank]
             device.launch(chosen, self.blocks, THREADS, [*args, self.number])

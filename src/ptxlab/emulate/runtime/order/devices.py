@@ -1,6 +1,6 @@
 """Several GPUs: on which one a block runs, and what the grids before its own did.
 
-Grids that run together have blocks with different numbers: the number of the grid, then that of the block in the grid.
+Grids that run together have blocks with different numbers: each has a range of them, of as many steps as it needs.
 A grid that starts after another is complete, by the order of streams and events, knows all that the other did: by a
 clock entry of a block that no grid has, and by what the threads of the other knew when they exited.
 """
@@ -12,10 +12,10 @@ from ptxlab.emulate.abi.state import Block, Thread, Worker
 from ptxlab.emulate.runtime.order.vector_clocks import advance, epoch_of, join, key_of
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64, unlikely
 
-GRID_SHIFT = 24
-MOST_BLOCKS = (1 << GRID_SHIFT) - 1  # of a grid that runs together with others
-MOST_GRIDS = 255
-WHOLE_GRID = MOST_BLOCKS  # in place of the number of a block: all of the grid
+STEP_SHIFT = 10  # numbers of blocks are given to grids in steps of so many
+MOST_STEPS = 1 << (32 - STEP_SHIFT)  # of all grids that run together
+MOST_GRIDS = 4096
+WHOLE_GRID = 1 << 32  # with the number of a grid, in place of that of a block: all of the grid
 DEVICE_SHIFT = 48  # in the history: of what each GPU has for itself at the same address
 OWN_MEMORY = 0x7000_0000_0000  # below it are variables of modules, and what grids synchronize through
 
@@ -32,7 +32,17 @@ def is_abroad(thread: Pointer[Thread], number: u32) -> boolean:
     worker = thread.worker
     if not unlikely(is_in_team(worker)):
         return False
-    return worker.together.team.devices[number >> GRID_SHIFT] != worker.shape.device
+    team = worker.together.team
+    return u64(team.devices[team.grids[number >> STEP_SHIFT]]) != worker.shape.device
+
+
+@native(inline=True)
+def launch_of(thread: Pointer[Thread], number: u32) -> u32:
+    """Which launch a block is of: the same for all that one line of the host launches of one kernel."""
+    if not unlikely(is_in_team(thread.worker)):
+        return 0
+    team = thread.worker.together.team
+    return team.launches[team.grids[number >> STEP_SHIFT]]
 
 
 @native(inline=True)
@@ -44,24 +54,26 @@ def in_history(thread: Pointer[Thread], address: u64) -> u64:
 
 
 @native(inline=True)
-def grid_key(number: u32) -> u64:
-    """The key of all that the grid of a block did."""
-    return key_of(u64(number | WHOLE_GRID), 0)
+def grid_key(grid: u32) -> u64:
+    """The key of all that a grid did."""
+    return key_of(WHOLE_GRID | u64(grid), 0)
 
 
 @native(inline=True)
 def comes_after_grid(thread: Pointer[Thread], number: u32) -> boolean:
     """Whether the whole grid of a block was complete before what a thread does now."""
-    if not unlikely(is_in_team(thread.worker)) or number >> GRID_SHIFT == u32(thread.block.number) >> GRID_SHIFT:
+    if not unlikely(is_in_team(thread.worker)):
         return False
-    return knows_grid(address_of(thread.order.known), number) or knows_grid(
-        address_of(thread.block.order.known), number
-    )
+    grids = thread.worker.together.team.grids
+    grid: u32 = grids[number >> STEP_SHIFT]
+    if grid == grids[u32(thread.block.number) >> STEP_SHIFT]:
+        return False
+    return knows_grid(address_of(thread.order.known), grid) or knows_grid(address_of(thread.block.order.known), grid)
 
 
 @native
-def knows_grid(known: Pointer[VectorClock], number: u32) -> boolean:
-    return epoch_of(known, grid_key(number)) != 0
+def knows_grid(known: Pointer[VectorClock], grid: u32) -> boolean:
+    return epoch_of(known, grid_key(grid)) != 0
 
 
 @native
@@ -72,9 +84,9 @@ def begin_in_team(block: Pointer[Block]) -> None:
     if worker.together.is_ordered == 0:
         worker.together.is_ordered = 1
         for index in range(worker.together.before_count):
-            before = worker.together.team.workers[worker.together.before[index]]
-            join(known, address_of(before.together.left))
-            advance(known, grid_key(u32(before.shape.first_block)), 1)
+            number: u32 = worker.together.before[index]
+            join(known, address_of(worker.together.team.workers[number].together.left))
+            advance(known, grid_key(number), 1)
     join(address_of(block.order.known), known)
 
 

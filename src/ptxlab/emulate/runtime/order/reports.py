@@ -1,5 +1,7 @@
 """Noting what was found: of each pair of instructions the first race, of each instruction the first unwritten read.
 
+Instructions of different launches that run at the same time are different ones, whatever their numbers.
+
 Asynchronous work touches much at a time, and all of it for one reason: what threads read of it is one finding, and so
 is what they write, however many instructions they need for that.
 """
@@ -25,6 +27,7 @@ from ptxlab.emulate.abi.findings import (
     Finding,
 )
 from ptxlab.emulate.abi.state import Thread
+from ptxlab.emulate.runtime.order.devices import is_in_team, launch_of
 from ptxlab.emulate.runtime.order.happens_before import doubt_of, is_known, uncovered_lanes
 from ptxlab.emulate.runtime.order.last_waits import add_wait, note_last_wait
 from ptxlab.emulate.runtime.order.map_uses import is_read_of_map
@@ -38,7 +41,9 @@ from ptxlab.emulate.runtime.order.tensor_happens_before import (
 )
 from ptxlab.emulate.runtime.order.vector_clocks import FAILED
 from ptxlab.isa.units.tensor_map import BYTES as MAP_BYTES
-from ptxlab.native import Pointer, atomic_store, boolean, cast, native, trailing_zeros, u32, u64
+from ptxlab.native import Pointer, atomic_store, boolean, cast, native, trailing_zeros, u32, u64, unlikely
+
+SAME, SWAPPED = 1, 2
 
 
 @native
@@ -81,14 +86,23 @@ def report_race(
     is_near: u32 = u32(other.block == u32(thread.block.number) and warp == thread.number // 32)
     for index in range(history.finding_count):
         found = history.findings + index
+        pairing: u32 = pairing_of(thread, found, other)
         if (found.kind == kind and found.is_near == is_near) and (
-            (found.access.instruction == instruction and found.other.instruction == other.instruction)
-            or (found.access.instruction == other.instruction and found.other.instruction == instruction)
+            (
+                pairing & SAME != 0
+                and found.access.instruction == instruction
+                and found.other.instruction == other.instruction
+            )
+            or (
+                pairing & SWAPPED != 0
+                and found.access.instruction == other.instruction
+                and found.other.instruction == instruction
+            )
         ):
             return
         is_tensor: boolean = found.space == TENSOR_SPACE
         is_like: boolean = found.kind == kind and is_tensor == (space == TENSOR_SPACE)
-        if is_like and is_same_work(found, other, flags, instruction):
+        if is_like and pairing & SAME != 0 and is_same_work(found, other, flags, instruction):
             return
     if history.finding_count == history.finding_capacity:
         return
@@ -101,6 +115,19 @@ def report_race(
     note_last_wait(thread, other, flags, found)
     if kind == COLLECTIVE_ONLY and found.wait.at == 0 and thread.order.wait != 0:
         add_wait(found, thread)
+
+
+@native
+def pairing_of(thread: Pointer[Thread], found: Pointer[Finding], other: Pointer[Access]) -> u32:
+    """Whether the two accesses of a finding are of the launches of a thread and of another access, or the reverse."""
+    if not unlikely(is_in_team(thread.worker)):
+        return SAME | SWAPPED
+    own: u32 = launch_of(thread, u32(thread.block.number))
+    far: u32 = launch_of(thread, other.block)
+    first: u32 = launch_of(thread, u32(found.access.block))
+    second: u32 = launch_of(thread, u32(found.other.block))
+    pairing: u32 = SAME if own == first and far == second else u32(0)
+    return pairing | SWAPPED if own == second and far == first else pairing
 
 
 @native
@@ -194,8 +221,9 @@ def add_change(
     end_trial(thread)
     nothing = cast(Pointer[Finding], 0)
     for index in range(history.finding_count):
-        other = history.findings + index
-        if other.kind == kind and other.other.instruction == written.instruction:
+        found = history.findings + index
+        is_same: boolean = launch_of(thread, u32(found.other.block)) == launch_of(thread, written.block)
+        if found.kind == kind and found.other.instruction == written.instruction and is_same:
             return nothing
     if history.finding_count == history.finding_capacity:
         return nothing
@@ -228,8 +256,11 @@ def add_first(
         capacity = capacity // 2  # the rest is for races, which matter more
     if history.finding_count >= capacity:
         return cast(Pointer[Finding], 0)
+    launch: u32 = launch_of(thread, u32(thread.block.number))
     for index in range(history.finding_count):
-        if history.findings[index].kind == kind and history.findings[index].access.instruction == instruction:
+        found = history.findings + index
+        is_same: boolean = launch_of(thread, u32(found.access.block)) == launch
+        if found.kind == kind and found.access.instruction == instruction and is_same:
             return cast(Pointer[Finding], 0)
     return add_finding(thread, kind, address, bytes, flags, instruction, space)
 
