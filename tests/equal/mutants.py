@@ -8,6 +8,7 @@ and offsets one at a time, compares each mutant with its kernel, and runs both o
 from __future__ import annotations
 
 import json
+import platform
 import random
 import re
 import sys
@@ -25,6 +26,7 @@ import ptxlab
 from ptxlab.equal import Launch
 from ptxlab.equal.sides import arrays_in
 from ptxlab.measure.data import Host
+from ptxlab.measure.machine import commit
 from ptxlab.syntax import format
 from tests.equal.compiled import cuda, triton_kernel
 from tests.equal.kernels import NORM, ONLINE, PLAIN, product, rows
@@ -176,7 +178,8 @@ def main(count: int, seed: int, processes: int, file: str) -> int:
     )
     tally = {name: dict(Counter(one["level"] for one in tried if one["kernel"] == name)) for name in NAMES}
     missing = sorted({f"{one['kernel']}, {one['level']}" for one in found if one not in tried})
-    result = {"mutants": len(tried), "levels": dict(Counter(one["level"] for one in tried)), "wrong": wrong,
+    result = {"commit": commit(), "python": sys.version.split()[0], "processor": platform.machine(), "seed": seed,
+              "mutants": len(tried), "levels": dict(Counter(one["level"] for one in tried)), "wrong": wrong,
               "missing": missing, "kernels": tally, "same": [one for one in same if not one["wrong"]]}  # fmt: skip
     Path(file).write_text(json.dumps(result, indent=1) + "\n")
     print(len(tried), "mutants,", len(wrong), "wrongly the same,", len(same), "the same,", result["levels"])
