@@ -1,10 +1,12 @@
 """Are changes of the source noticed? `python -m tests.mutants --out FOLDER` makes 400 at random and runs tests on each.
 
-Every mutant is run against the cases and the tests of its package (`TESTS`), with all their parameters, until one
-fails. Each process has a copy of the repository with a cache of its own. Tests that fail without any change are left
-out, and so are those of a GPU. `FOLDER/mutants.jsonl` has a line for each mutant as it ends; `--done FILE` leaves out
-those that are in a file of an earlier run, `--numbers 0:100` takes a part, `--seconds` is for all of it. `--only FILE`
-takes the mutants that survived in such a file. `--evidence FILE...` joins files into `evidence/source_mutants.json`.
+Every mutant is run against the cases and the tests of its package (`TESTS`), those of `dev.py check`, until one fails:
+first all mutants against a few files of their subject, which notice most, then those that passed against the rest. Each
+process has a copy of the repository with a cache of its own. Tests that fail without any change are left out, and so
+are those of a GPU. `FOLDER/mutants.jsonl` has a line for each mutant as it ends, and one where it passed the first
+tests; `--done FILE...` continues after an earlier run, `--numbers 0:100` takes a part, `--seconds` is for all of it.
+`--only FILE` takes the mutants that survived in such a file. `--evidence FILE...` joins files into
+`evidence/source_mutants.json`.
 """
 
 import argparse
@@ -12,12 +14,12 @@ import hashlib
 import json
 import os
 import random
-import re
 import resource
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -26,9 +28,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from queue import Empty, Queue
+from queue import Empty, PriorityQueue, Queue
 from typing import Any
 
+from tests.mutants.near import Tests
 from tests.mutants.sites import Site, sites
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +48,10 @@ TESTS = {
     "isa": "isa cases emulate",
     "trace": "trace debug lab",
 }
+# How many seconds of tests are run first, before the rest is collected; and a file of more than so many is of the rest.
+FIRST = 12
+SHORT = 6
+FIRST_PASSED = "passed the first tests"
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".mypy_cache", ".ruff_cache", "node_modules")
 
 
@@ -56,6 +63,33 @@ class Baseline:
     failing: list[str] = field(default_factory=list)
 
 
+@dataclass(order=True)
+class Turn:
+    """A mutant that is to be tested: first all of them once, then, for the last time, those that passed."""
+
+    is_last: bool
+    number: int
+    site: Site = field(compare=False)
+    cpu: float = field(compare=False)  # what was spent on it before
+
+
+@dataclass
+class Ended:
+    """How a run of pytest ended: its status, None when it took too long, and how each test ended."""
+
+    status: int | None
+    tests: list[tuple[str, str, float]]
+    cpu: float
+
+    @property
+    def is_passed(self) -> bool:
+        return self.status in (0, 5)  # 5: all tests were left out
+
+    @property
+    def count(self) -> int:
+        return sum(what == "started" for _, what, _ in self.tests)
+
+
 @dataclass
 class Tree:
     """A copy of the repository that one process changes and tests."""
@@ -63,13 +97,13 @@ class Tree:
     folder: Path
     scratch: Path
 
-    def test(self, files: list[str], *options: str, seconds: float) -> tuple[int | None, list[tuple[str, str, float]]]:
-        """Run pytest; its status, None when it took too long, and how each test ended."""
+    def test(self, files: list[str], *options: str, seconds: float) -> Ended:
+        """Run pytest for at most so many seconds."""
         said = self.scratch / f"{self.folder.name}.jsonl"
         said.unlink(missing_ok=True)
         path = os.pathsep.join(map(str, (self.folder / "src", self.folder)))
         environment = {**os.environ, "PYTHONPATH": path, "MUTANTS_FILE": str(said), "CUDA_VISIBLE_DEVICES": ""}
-        environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OMP_NUM_THREADS": "1"}
+        environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OMP_NUM_THREADS": "1"}
         plugins = ["-p", "_hypothesis_pytestplugin", "-p", "tests.mutants.watch", "-p", "no:cacheprovider"]
         command = [sys.executable, "-m", "pytest", "-q", *plugins, *options, *files]
         # Where it is started with Ctrl-C ignored, too, and with less memory than the machine has for all of them.
@@ -78,15 +112,16 @@ class Tree:
             stdin=subprocess.DEVNULL, stdout=(self.scratch / f"{self.folder.name}.txt").open("w"),
             stderr=subprocess.STDOUT,
         )  # fmt: skip
-        try:
-            status: int | None = process.wait(max(1.0, seconds))
-        except subprocess.TimeoutExpired:
-            status = None
-        with suppress(ProcessLookupError):  # and what it has started
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        timer = threading.Timer(max(1.0, seconds), _kill, [process.pid])
+        timer.start()
+        _, status, used = os.wait4(process.pid, 0)
+        is_late = not timer.is_alive()
+        timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        _kill(process.pid)  # what it has started
         lines = said.read_text().splitlines() if said.exists() else []
-        return status, [tuple(json.loads(line)) for line in lines]
+        tests = [tuple(json.loads(line)) for line in lines]
+        return Ended(None if is_late else process.returncode, tests, used.ru_utime + used.ru_stime)
 
     def keep_cache(self) -> None:
         """Machine code is found by a digest of the source that it was made from: the tests need not empty the cache."""
@@ -96,6 +131,11 @@ class Tree:
         folder = self.folder / ".pytest_cache" / "ptxlab"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / "sources.txt").write_text(digest.hexdigest())
+
+
+def _kill(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def _limit() -> None:
@@ -113,15 +153,17 @@ def main(arguments: list[str]) -> int:
     wanted = list(_wanted(options))
     with ThreadPoolExecutor(options.processes) as pool:
         trees = list(pool.map(lambda number: _copy(Path(options.scratch), number), range(options.processes)))
-        files = sorted({file for site in dict(wanted).values() for file in tests_of(site)})
-        given = json.loads(Path(options.baseline).read_text()) if options.baseline else None
-        baseline = Baseline(**given) if given else _measure(pool, trees, files)
-        (out / "baseline.json").write_text(json.dumps(vars(baseline), indent=1))
+        files = sorted({file for site in dict(wanted).values() for file in tests_of(site.package)})
+        kept = Path(options.baseline)
+        baseline = Baseline(**json.loads(kept.read_text())) if kept.is_file() else _measure(pool, trees, files)
+        for file in (kept, out / "baseline.json"):
+            file.write_text(json.dumps(vars(baseline), indent=1))
         print(f"{sum(baseline.seconds.values()):.0f} s of tests, left out: {len(baseline.failing)}", flush=True)
         _share_cache(trees)
-        queue: Queue[tuple[int, Site]] = Queue()
-        for mutant in wanted:
-            queue.put(mutant)
+        queue: PriorityQueue[Turn] = PriorityQueue()
+        passed = {one["number"]: one["cpu"] for name in options.done for one in _lines(name) if _is_open(one)}
+        for number, site in wanted:
+            queue.put(Turn(number in passed, number, site, passed.get(number, 0.0)))
         found = pool.map(lambda tree: _judge_all(tree, queue, baseline, out / "mutants.jsonl", end), trees)
         print(f"{sum(found)} of {len(wanted)} were judged")
     return 0
@@ -137,7 +179,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--packages", default=",".join(TESTS))
-    parser.add_argument("--baseline", help="of an earlier run, on the same machine")
+    parser.add_argument("--baseline", default="/tmp/mutants.json", help="how tests end without any change, once known")
     parser.add_argument("--done", nargs="*", default=[])
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--evidence", nargs="*")
@@ -151,7 +193,7 @@ def draw(seed: int, count: int, packages: list[str]) -> list[Site]:
 
 def _wanted(options: argparse.Namespace) -> Iterator[tuple[int, Site]]:
     first, _, last = options.numbers.partition(":")
-    done = {one["number"] for name in options.done for one in _lines(name)}
+    done = {one["number"] for name in options.done for one in _lines(name) if not _is_open(one)}
     only = {one["number"] for name in options.only for one in _lines(name) if one["outcome"] == "survived"}
     for number, site in enumerate(draw(options.seed, options.count, options.packages.split(","))):
         is_asked = int(first or 0) <= number < int(last or options.count)
@@ -165,37 +207,20 @@ def _lines(name: str) -> list[dict[str, Any]]:
 
 @cache
 def _files(folder: str) -> tuple[str, ...]:
-    """The files of a folder of tests; of the cases, its folders."""
+    """The files of a folder of tests."""
     home = ROOT / "tests" / folder
-    found = home.iterdir() if folder == "cases" else home.rglob("test_*.py")
-    return tuple(sorted(str(one.relative_to(ROOT)) for one in found if one.is_dir() or one.suffix == ".py"
-                        if not one.name.startswith("__")))  # fmt: skip
+    found = home.rglob("*.ptx" if folder == "cases" else "test_*.py")
+    return tuple(sorted(str(one.relative_to(ROOT)) for one in found))
 
 
-def tests_of(site: Site) -> list[str]:
+def tests_of(package: str) -> list[str]:
     """The files of tests that run a package."""
-    package = Path(site.file).parts[2]
     return [file for folder in TESTS[package].split() for file in _files(folder)]
 
 
-def ordered(site: Site, files: list[str], seconds: dict[str, float]) -> list[str]:
-    """Files in the order in which they are likely to notice a change soon: of its subject first, then short ones."""
-    words = {_singular(word) for word in re.findall(r"[a-z]+", Path(site.file).stem)}
-    module = ".".join(Path(site.file).with_suffix("").parts[1:])
-
-    def rank(file: str) -> tuple[int, float]:
-        own = {_singular(word) for word in re.findall(r"[a-z]+", Path(file).stem)}
-        path = ROOT / file
-        is_named = path.is_file() and (
-            module in path.read_text() or f"import {Path(site.file).stem}" in path.read_text()
-        )
-        return -len(words & own) - 2 * is_named, seconds.get(file, 1.0)
-
-    return sorted(files, key=rank)
-
-
-def _singular(word: str) -> str:
-    return word.removesuffix("s")
+@cache
+def _tests(package: str) -> Tests:
+    return Tests(ROOT, tests_of(package))
 
 
 def _copy(scratch: Path, number: int) -> Tree:
@@ -209,20 +234,23 @@ def _copy(scratch: Path, number: int) -> Tree:
 def _measure(pool: ThreadPoolExecutor, trees: list[Tree], files: list[str]) -> Baseline:
     """Run all tests without any change."""
     baseline, queue = Baseline(), Queue[str]()
-    for file in sorted(files, key=lambda file: -(ROOT / file).stat().st_size):
-        queue.put(file)
+    parts = {file if file.endswith(".py") else str(Path(file).parent) for file in files}  # cases, by their folders
+    for part in sorted(parts, key=lambda part: -(ROOT / part).stat().st_size):
+        queue.put(part)
 
     def run(tree: Tree) -> None:
         with suppress(Empty):
             while True:
-                file = queue.get_nowait()
-                status, ended = tree.test([file], seconds=400)
-                baseline.seconds[file] += sum(seconds for _, what, seconds in ended if what == "ended")
-                last = {test: what for test, what, _ in ended}
-                baseline.failing += {test for test, what, _ in ended if what == "failed"}
+                part = queue.get_nowait()
+                ended = tree.test([part], seconds=400)
+                for test, what, seconds in ended.tests:
+                    if what == "ended":
+                        baseline.seconds[test.partition("::")[0]] += seconds
+                last = {test: what for test, what, _ in ended.tests}
+                baseline.failing += {test for test, what, _ in ended.tests if what == "failed"}
                 baseline.failing += [test for test, what in last.items() if what == "started"]
-                if status not in (0, 1, 5):
-                    print(f"{file}: pytest ended with {status}", flush=True)
+                if ended.status not in (0, 1, 5):
+                    print(f"{part}: pytest ended with {ended.status}", flush=True)
 
     list(pool.map(run, trees))
     return baseline
@@ -239,51 +267,68 @@ def _share_cache(trees: list[Tree]) -> None:
                     shutil.copy2(file, other / file.name)
 
 
-def _judge_all(tree: Tree, queue: "Queue[tuple[int, Site]]", baseline: Baseline, out: Path, end: float) -> int:
+def _judge_all(tree: Tree, queue: "PriorityQueue[Turn]", baseline: Baseline, out: Path, end: float) -> int:
     count = 0
     with suppress(Empty):
         while time.monotonic() < end - 5:
-            number, site = queue.get_nowait()
-            record = _judge(tree, site, baseline, end)
+            turn = queue.get_nowait()
+            record = _judge(tree, turn, baseline, end)
             if record is None:
                 break
             with out.open("a") as file:
-                file.write(json.dumps({"number": number, **record}) + "\n")
-            print(number, record["outcome"], site.file, site.line, record.get("by", ""), flush=True)
-            count += 1
+                file.write(json.dumps({"number": turn.number, **record}) + "\n")
+            print(turn.number, record["outcome"], turn.site.file, turn.site.line, record.get("by", ""), flush=True)
+            if _is_open(record):
+                queue.put(Turn(True, turn.number, turn.site, float(str(record["cpu"]))))
+            else:
+                count += 1
     return count
 
 
-def _judge(tree: Tree, site: Site, baseline: Baseline, end: float) -> dict[str, object] | None:
+def _is_open(record: dict[str, Any]) -> bool:
+    return bool(record["outcome"] == FIRST_PASSED)
+
+
+def _judge(tree: Tree, turn: Turn, baseline: Baseline, end: float) -> dict[str, object] | None:
     """What comes of a mutant; None where there was no time for it."""
-    start = time.monotonic()
-    path = tree.folder / site.file
+    path = tree.folder / turn.site.file
     source = path.read_bytes()
-    changed = site.apply(source)
-    record: dict[str, object] = {"file": site.file, "line": site.line, **site.show(source)}
+    changed = turn.site.apply(source)
+    record: dict[str, object] = {"file": turn.site.file, "line": turn.site.line, **turn.site.show(source)}
     try:
-        compile(changed, site.file, "exec")
+        compile(changed, turn.site.file, "exec")
     except SyntaxError:
-        return record | {"outcome": "no program", "seconds": 0}
-    files = ordered(site, tests_of(site), baseline.seconds)
-    chosen = {file.split("::")[0] for file in files}
-    skipped = [f"--deselect={test}" for test in baseline.failing if any(test.startswith(file) for file in chosen)]
+        return record | {"outcome": "no program", "cpu": 0}
+    files = _files_of(turn, baseline)
+    skipped = [f"--deselect={test}" for test in baseline.failing if test.startswith(tuple(files))]
+    # Machine code that is made again takes its time; what takes much longer than that has no end.
+    limit, left = 300 + 3 * sum(baseline.seconds.get(file, 1) for file in files), end - time.monotonic()
     try:
         path.write_bytes(changed)
         tree.keep_cache()
-        # Machine code that is made again takes its time; what takes much longer than that has no end.
-        limit = 300 + 3 * sum(baseline.seconds.get(file, 1) for file in files)
-        status, ended = tree.test(files, "-x", *skipped, seconds=min(limit, end - start))
+        ended = tree.test(files, "-x", *skipped, seconds=min(limit, left))
     finally:
         path.write_bytes(source)
-    took = time.monotonic() - start
-    if status is None and took < limit:
+    if ended.status is None and left < limit:
         return None
-    if status == 0:
-        return record | {"outcome": "survived", "tests": len(ended) // 2, "seconds": round(took, 1)}
-    by = ended[-1][0] if ended else "the start of pytest"
-    outcome = "killed" if status is not None and status > 0 else "crashed" if status else "endless"
-    return record | {"outcome": outcome, "by": by, "tests": len(ended) // 2, "seconds": round(took, 1)}
+    record |= {"tests": ended.count, "cpu": round(turn.cpu + ended.cpu, 1)}
+    if ended.is_passed:
+        return record | {"outcome": "survived" if turn.is_last else FIRST_PASSED}
+    by, what, _ = ended.tests[-1] if ended.tests else ("the start of pytest", "failed", 0)
+    is_endless = ended.status is None or (ended.status > 0 and what == "started")
+    outcome = "endless" if is_endless else "crashed" if ended.status < 0 else "killed"
+    return record | {"outcome": outcome, "by": by}
+
+
+def _files_of(turn: Turn, baseline: Baseline) -> list[str]:
+    """The tests that a mutant is run against first, or all others."""
+    files = _tests(turn.site.package).order(turn.site)
+    first, seconds = [], 0.0
+    for file in files:
+        if seconds < FIRST and baseline.seconds.get(file, 1) < SHORT:
+            first.append(file)
+            seconds += baseline.seconds.get(file, 1)
+    return [file for file in files if file not in first] if turn.is_last else first
 
 
 def _write_evidence(names: list[str]) -> int:
@@ -302,7 +347,7 @@ def _key(one: dict[str, Any]) -> str:
 
 def evidence(records: list[dict[str, Any]], judged: dict[str, Any]) -> dict[str, Any]:
     """The share of mutants that are noticed, of those that change what the program does."""
-    made = [one for one in records if one["outcome"] != "no program"]
+    made = [one for one in records if one["outcome"] != "no program" and not _is_open(one)]
     survived = [one for one in made if one["outcome"] == "survived"]
     packages: dict[str, Counter[str]] = {}
     for one in made:

@@ -48,6 +48,10 @@ class Site:
     end: int
     after: str
 
+    @property
+    def package(self) -> str:
+        return Path(self.file).parts[2]
+
     def apply(self, source: bytes) -> bytes:
         """The file with the change."""
         return source[: self.start] + self.after.encode() + source[self.end :]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.__main__ import evidence
+from tests.mutants.near import Tests
 from tests.mutants.sites import sites
 
 
@@ -67,3 +68,16 @@ def test_evidence_counts_mutants_that_change_what_the_program_does() -> None:
     assert found["mutants"] == 5
     assert found["share_noticed"] == 0.75
     assert found["survivors"][1]["judged"] == "not judged"
+
+
+def test_tests_that_share_rare_words_with_a_function_are_near(tmp_path: Path) -> None:
+    source = "def wait_for_copies(group):\n    return group < 3\n"
+    package = tmp_path / "src/ptxlab/emulate"
+    package.mkdir(parents=True)
+    (package / "async_copies.py").write_text(source)
+    texts = {"a.ptx": "cp.async.wait_group 1;", "copies.ptx": "copy group;", "b.ptx": "mma group;"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    (site,) = (one for one in sites(tmp_path, ["emulate"]) if one.after == "<=")
+    assert site.package == "emulate"
+    assert Tests(tmp_path, [*texts]).order(site)[-1] == "b.ptx"
