@@ -161,9 +161,9 @@ def main(arguments: list[str]) -> int:
         print(f"{sum(baseline.seconds.values()):.0f} s of tests, left out: {len(baseline.failing)}", flush=True)
         _share_cache(trees)
         queue: PriorityQueue[Turn] = PriorityQueue()
-        passed = {one["number"]: one["cpu"] for name in options.done for one in _lines(name) if _is_open(one)}
+        passed = {_key(one): one["cpu"] for name in options.done for one in _lines(name) if _is_open(one)}
         for number, site in wanted:
-            queue.put(Turn(number in passed, number, site, passed.get(number, 0.0)))
+            queue.put(Turn(_key(_shown(site)) in passed, number, site, passed.get(_key(_shown(site)), 0.0)))
         found = pool.map(lambda tree: _judge_all(tree, queue, baseline, out / "mutants.jsonl", end), trees)
         print(f"{sum(found)} of {len(wanted)} were judged")
     return 0
@@ -193,12 +193,17 @@ def draw(seed: int, count: int, packages: list[str]) -> list[Site]:
 
 def _wanted(options: argparse.Namespace) -> Iterator[tuple[int, Site]]:
     first, _, last = options.numbers.partition(":")
-    done = {one["number"] for name in options.done for one in _lines(name) if not _is_open(one)}
-    only = {one["number"] for name in options.only for one in _lines(name) if one["outcome"] == "survived"}
+    done = {_key(one) for name in options.done for one in _lines(name) if not _is_open(one)}
+    only = {_key(one) for name in options.only for one in _lines(name) if one["outcome"] == "survived"}
     for number, site in enumerate(draw(options.seed, options.count, options.packages.split(","))):
         is_asked = int(first or 0) <= number < int(last or options.count)
-        if is_asked and number not in done and (not options.only or number in only):
+        key = _key(_shown(site))
+        if is_asked and key not in done and (not options.only or key in only):
             yield number, site
+
+
+def _shown(site: Site) -> dict[str, Any]:
+    return {"file": site.file, **site.show((ROOT / site.file).read_bytes())}
 
 
 def _lines(name: str) -> list[dict[str, Any]]:
