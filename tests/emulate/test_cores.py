@@ -1,5 +1,7 @@
 """Blocks on several cores: results, findings and counters are those of one core, whatever the kernel does."""
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from ptxlab.emulate.host import running, worker
 from ptxlab.emulate.host.running import RunningLaunch
 from ptxlab.isa.undefined import UNDEFINED
 from ptxlab.launch.contexts import context_of
+from ptxlab.pytest_plugin.case import Case as PtxCase
 from ptxlab.report import render
 from tests.emulate.kernels import CASES, Case, load
 from tests.emulate.ordering import HEAD
@@ -59,7 +62,22 @@ APART = {
         {OWN}""",
 }
 
-# They have, or something is wrong with one of them: one core must report it.
+# Something is wrong with blocks by themselves: several cores report it as one does.
+WRONG = {
+    "a race in every block": f"{OWN}{SHARED_RACE}",
+    "a race in one block": f"{OWN}@%p2 {SHARED_RACE}",
+    "other races in later blocks": f"""
+        {OWN}
+        @%p3 bra later;
+        {SHARED_RACE}
+        bra done;
+        later:
+        @%p2 st.shared.u32 [tile+4], %t;
+        @!%p2 st.shared.u32 [tile+8], %t;
+        done:""",
+}
+
+# Blocks have to do with each other, or it takes one core to say what is wrong: that must report it.
 TOGETHER = {
     "all write one word": "st.global.u32 [%out], %b;",
     "some write a word that others read": f"{OWN}ld.global.u32 %r3, [%out+10236];",
@@ -67,8 +85,6 @@ TOGETHER = {
     "one writes a byte of a word of another": f"{OWN}@%p2 st.global.u8 [%out+10001], %t;",
     "the word after its own": "st.global.v2.u32 [%flag], {%b, %t};\n st.global.u32 [%rd1+4], %t;",
     "a variable": "@%p2 st.global.u32 [word], 1;\n ld.global.u32 %r3, [word];",
-    "a race in every block": f"{OWN}{SHARED_RACE}",
-    "a race in one block": f"{OWN}@%p2 {SHARED_RACE}",
     "a read of what was not written": f"{OWN}@%p2 ld.shared.u32 %r3, [tile+8];\n@%p2 st.global.u32 [%rd1], %r3;",
     "bad addresses from block 5 on": f"{OWN}@%p3 ld.global.u32 %r3, [%out+-4];",
     "a race and a fault": f"{SHARED_RACE}{OWN}@%p3 trap;",
@@ -118,22 +134,64 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("seed", [0, 5])
-@pytest.mark.parametrize("name", [*APART, *TOGETHER, *ONE_BY_ONE])
+@pytest.mark.parametrize("name", [*APART, *WRONG, *TOGETHER, *ONE_BY_ONE])
 @pytest.mark.optimized  # some run for long
 def test_as_many_cores_as_you_like(name: str, seed: int, cores: list[int]) -> None:
-    body = (APART | TOGETHER | ONE_BY_ONE)[name]
+    body = (APART | WRONG | TOGETHER | ONE_BY_ONE)[name]
     expected = outcome(body, 1, seed=seed)
-    assert bool(expected[0]) == (name in TOGETHER and name != "all write the same")
+    assert bool(expected[0]) == (name in WRONG | TOGETHER and name != "all write the same")
     for workers in (2, 4):
         cores.clear()
         assert outcome(body, workers, seed=seed) == expected
-        assert cores == ([workers] if name in APART else [workers, 1] if name in TOGETHER else [1])
+        assert cores == ([workers] if name in APART | WRONG else [workers, 1] if name in TOGETHER else [1])
+
+
+def test_findings_that_are_alike() -> None:
+    """Of the races with one copy the first is noted; which core meets it first is chance."""
+    body = f"""
+        {OWN}
+        @%p1 cp.async.ca.shared.global [tile], [%rd1], 4;
+        @%p2 st.shared.u32 [tile], 0;
+        @!%p2 st.shared.u32 [tile], 1;
+        cp.async.wait_all;"""
+    expected = outcome(body, 1)
+    assert "error[data-race]" in expected[0]
+    for workers in (2, 4):
+        assert outcome(body, workers) == expected
+
+
+@dataclass(frozen=True)
+class Repeated(PtxCase):
+    """A case that several blocks, or clusters, run."""
+
+    @property
+    def how(self) -> dict[str, str]:
+        across, *rest = super().how["grid"].split(",")
+        return super().how | {"grid": ",".join([str(6 * int(across)), *rest])}
+
+
+ASYNCHRONOUS = [path for name in ("copies", "mbarriers", "order", "tensor", "wgmma") for path in
+                sorted((Path(__file__).parents[1] / "cases" / name).glob("*.ptx"))]  # fmt: skip
+
+
+@pytest.mark.bulk(one_in=12)
+@pytest.mark.parametrize("path", ASYNCHRONOUS, ids=lambda path: path.stem)
+def test_cases(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies, mbarriers, clusters and MMAs, with what is wrong with them."""
+    case = Repeated(path)
+    for seed in (0, 3):
+        found = []
+        for cores in (1, 2, 4):
+            monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+            seen = case.launch(seed)
+            found.append((seen.report, [array.tobytes() for array in seen.arrays]))
+        assert found[1:] == [found[0]] * 2
 
 
 @pytest.mark.parametrize("name", ["own words", "a race in one block", "bad addresses from block 5 on"])
 def test_blocks_of_choice(name: str) -> None:
     blocks = [(number, 0, 0) for number in (9, 7, 30, 2, 7)]
-    body = (APART | TOGETHER)[name]
+    body = (APART | WRONG | TOGETHER)[name]
     assert outcome(body, 3, blocks=blocks) == outcome(body, 1, blocks=blocks)
 
 

@@ -170,7 +170,7 @@ class History:
     finding_capacity: u32
     scratch: VectorClock
     versions: u64  # of variables so far
-    is_trial: u32  # whether other cores run blocks at the same time, each with a history of its own; see `sharing`
-    unused: u32
+    is_trial: u32  # whether other cores run blocks at the same time, each with a history of its own
+    is_serial: u32  # whether what was found may depend on the order of blocks, so that one core has to find it
     grids: GridOrder
     undefined: Pointer[UndefinedValue]  # by bits of sources and by lanes

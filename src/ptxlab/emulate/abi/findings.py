@@ -132,6 +132,7 @@ class Finding:
     bands: u32  # of UNREAD: the sub-partitions of tensor memory that nothing read, a bit for each
     collector: u32  # of COLLECTOR: the buffer and what it holds; see `runtime.tensor_memory.collectors`
     unused: u32
+    turn: u64  # of the cluster that it was found in: how many start before it
     wait: FoundWait  # of a race, and of STALE_PHASE
     mbarrier: FoundMbarrier  # of such a wait, and of NOT_INVALIDATED
     observation: FoundObservation  # of ONE_SIDED

@@ -206,6 +206,7 @@ class Cluster:
     worker: Pointer[Worker]
     count: u32  # how many blocks it has
     unused: u32
+    turn: u64  # how many clusters of its launch start before it
     block_order: Array[u8, 16]  # with a seed, the order in which blocks are asked whether they can run
     arrived: u32  # threads that have arrived at its barrier, and not exited
     phase: u32  # how often its barrier was completed

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.emulate.abi import address_spaces, findings
-from ptxlab.emulate.abi.findings import Finding
 from ptxlab.emulate.explain.accesses import Race
 from ptxlab.emulate.explain.across import explain_across, is_across
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
@@ -24,11 +23,11 @@ from ptxlab.emulate.explain.races import explain_race, explain_unfenced
 from ptxlab.emulate.explain.snapshots import block_name, companion
 from ptxlab.emulate.explain.tensor_findings import explain_collectors, explain_unread
 from ptxlab.emulate.explain.tensor_map_faults import explain_stale_map, explain_unchanged_map
+from ptxlab.emulate.host.merging import merged_findings
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
-    from ptxlab.emulate.host.worker import HostWorker
 
 _RACES: dict[int, Callable[[Race], Diagnostic]] = {
     findings.RACE: explain_race,
@@ -42,9 +41,7 @@ _CLASSES: dict[int, type[Found]] = {findings.MISMATCHED: Mismatch, **dict.fromke
 
 def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
     """What the race detector has found, races first; what a race explains is not reported again."""
-    # Only one core reports: where several find something, the launch is run again on one.
-    (worker, *_) = launch.workers
-    every = _findings_of(launch, worker)
+    every = _findings_of(launch)
     across = [one for one in every if isinstance(one, Race) and is_across(one)]
     yield from explain_across(across)
     kernels: dict[int, list[Found]] = {}
@@ -53,7 +50,7 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
             kernels.setdefault(id(one.launch.compiled), []).append(one)
     for found in kernels.values():
         yield from _explain_kernel(found)
-    if worker.history.get("unwatched"):
+    if any(worker.history.get("unwatched") for worker in launch.workers):
         yield warning(
             "incomplete-check",
             "some accesses were not checked for races: there is too little memory to track all of them",
@@ -78,9 +75,9 @@ def _explain_kernel(found: Sequence[Found]) -> Iterator[Diagnostic]:
         yield from explain(left)
 
 
-def _findings_of(launch: RunningLaunch, worker: HostWorker) -> list[Found]:
-    """All that a worker has found, decoded once."""
-    records = [worker.findings.value(Finding, number) for number in range(worker.history.get("finding_count"))]
+def _findings_of(launch: RunningLaunch) -> list[Found]:
+    """All that was found, decoded once."""
+    records = merged_findings(launch) or []
     launches = [launch.of(record.access.block) for record in records]
     paths = {id(one.compiled): Paths(one.compiled) for one in launches}
     return [

@@ -22,6 +22,7 @@ from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
 from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.abi.structs import StructArray
+from ptxlab.emulate.host.merging import merged_findings
 from ptxlab.emulate.host.module_memory import ModuleMemory
 from ptxlab.emulate.host.multicast import MulticastTable
 from ptxlab.emulate.host.needs import needs_of, space_to_keep
@@ -343,14 +344,15 @@ class RunningLaunch:
         return any(worker.history.get("grids.triggers") for worker in self.workers)
 
     def has_failed(self) -> bool:
-        """Whether a trial says nothing, since something was found or blocks of different workers share memory."""
-        return any(
-            worker.fault.get("kind")
-            or worker.late.get("kind")
-            or worker.history.get("finding_count")
-            or worker.history.get("unwatched")
-            for worker in self.workers
-        ) or any(self.call(share_bytes, one, other) for one, other in combinations(self.workers, 2))
+        """Whether a trial says nothing: there is a fault, or blocks of different workers share memory or findings."""
+        return (
+            any(
+                worker.fault.get("kind") or worker.late.get("kind") or worker.history.get("unwatched")
+                for worker in self.workers
+            )
+            or merged_findings(self) is None
+            or any(self.call(share_bytes, one, other) for one, other in combinations(self.workers, 2))
+        )
 
     def put_back(self) -> None:
         """Make all memory what it was before a trial."""

@@ -1,8 +1,9 @@
 """Blocks on several cores with the detectors on: a trial, which counts if blocks have nothing to do with each other.
 
-Each core remembers what its own blocks access. If none of them finds anything, and no byte that a block of one core has
-written was accessed by a block of another, then every block did what it does on one core. Otherwise memory is made what
-it was before, and the launch is run again, on one core. For that, a page is kept before anybody writes to it.
+Each core remembers what its own blocks access. If no byte that a block of one core has written was accessed by a block
+of another, then every block did what it does on one core; `host.merging` puts together what was found. Where it cannot,
+or blocks do share bytes, memory is made what it was before, and the launch is run again, on one core. For that, a page
+is kept before anybody writes to it.
 """
 
 from __future__ import annotations

@@ -63,7 +63,8 @@ def report_race(
     if space == GLOBAL_SPACE and flags & ASYNC == 0 and is_read_of_map(thread, other, address):
         return
     history = thread.worker.history
-    end_trial(thread)
+    if space == GLOBAL_SPACE and other.block != u32(thread.block.number):
+        end_trial(thread)
     kind: u32 = RACE
     missing: u32 = 0
     if space == TENSOR_SPACE:
@@ -105,6 +106,7 @@ def report_race(
         if is_like and pairing & SAME != 0 and is_same_work(found, other, flags, instruction):
             return
     if history.finding_count == history.finding_capacity:
+        end_trial(thread)
         return
     found = add_finding(thread, kind, address, bytes, flags, instruction, space)
     set_other(found, other)
@@ -250,11 +252,12 @@ def add_first(
 ) -> Pointer[Finding]:
     """One more finding of a kind that an instruction has once; null if it has had one, or no more fits."""
     history = thread.worker.history
-    end_trial(thread)
     capacity: u32 = history.finding_capacity
     if kind == UNWRITTEN or kind == SHUFFLED:  # noqa: SIM109 - native functions know no tuples
         capacity = capacity // 2  # the rest is for races, which matter more
+        end_trial(thread)  # a block may name what an earlier one read: see `undefined`
     if history.finding_count >= capacity:
+        end_trial(thread)
         return cast(Pointer[Finding], 0)
     launch: u32 = launch_of(thread, u32(thread.block.number))
     for index in range(history.finding_count):
@@ -281,6 +284,7 @@ def add_finding(
     found.address = address
     found.bytes = bytes
     found.space = space
+    found.turn = thread.block.cluster.turn
     return found
 
 
@@ -295,6 +299,7 @@ def set_other(found: Pointer[Finding], access: Pointer[Access]) -> None:
 
 @native
 def end_trial(thread: Pointer[Thread]) -> None:
-    """Stop a launch that several cores try: something was found, and one core reports it."""
+    """Stop a launch that several cores try: what was found depends on the order of blocks, and one core reports it."""
     if thread.worker.history.is_trial != 0:
+        thread.worker.history.is_serial = 1
         atomic_store(thread.worker.stop, 1)

@@ -55,6 +55,7 @@ def run_grid(worker: Pointer[Worker]) -> None:
                 elif outcome == SPINNING or outcome == STILL:  # noqa: SIM109 - native functions know no tuples
                     worker.clusters.residents[worker.clusters.waiting] = cluster
                     worker.clusters.waiting += 1
+                    worker.history.is_serial = 1  # the next cluster starts before this one ends
                 else:
                     report_stop(worker, cluster)
                     break
@@ -89,6 +90,8 @@ def begin_next(worker: Pointer[Worker], spare: Pointer[Cluster]) -> Pointer[Clus
             atomic_store(worker.stop, 1)
     else:
         restart_cluster(cluster, number)
+    if cast(u64, cluster) != 0:
+        cluster.turn = grid.clusters.first - 1
     return cluster
 
 

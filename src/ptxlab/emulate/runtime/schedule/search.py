@@ -99,6 +99,7 @@ def run_search(worker: Pointer[Worker]) -> None:
                     end_cluster(cluster)
             elif outcome == SPINNING:  # it may wait for clusters that have not started
                 worker.clusters.capacity = min(worker.clusters.capacity * 2, worker.clusters.limit)
+                worker.history.is_serial = 1
             elif outcome != STILL:
                 report_stop(worker, worker.clusters.residents[search.cursor])
                 break
