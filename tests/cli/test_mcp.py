@@ -13,6 +13,8 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from ptxlab.toolchain.tools import can_find
+
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]  # a server is started; others warn
 
 RACE = """\
@@ -52,6 +54,7 @@ def ask(tmp_path: Path) -> Ask:
     """Calls tools of one server, one after the other, and returns their answers."""
     (tmp_path / "race.ptx").write_text(RACE)
     (tmp_path / "kernel.py").write_text("raise SystemExit('was run')")
+    (tmp_path / "link.ptx").symlink_to("/etc/passwd")
 
     async def talk(tools: Sequence[Tool]) -> list[str]:
         command = ["-m", "ptxlab", "mcp", "--root", str(tmp_path), "--timeout", "20"]
@@ -63,7 +66,7 @@ def ask(tmp_path: Path) -> Ask:
     return lambda *tools: anyio.run(talk, tools)
 
 
-NAMES = {"check", "run", "estimate", "debug", "sass", "verify", "explain", "draw", "docs", "more"}
+NAMES = {"check", "run", "equal", "estimate", "debug", "sass", "verify", "explain", "draw", "docs", "more"}
 LAUNCH = {"block": "32", "args": ["u32[32]"]}
 ANSWERS = [
     ("check", {"text": RACE.replace("shl.b32", "shl.f32")}, "error[illegal-modifier]"),
@@ -71,6 +74,10 @@ ANSWERS = [
     ("run", {"text": RACE, **LAUNCH}, "error[data-race]"),
     ("run", {"text": CLEAN, **LAUNCH}, "[exit status 0]"),
     ("debug", {"path": "race.ptx", **LAUNCH, "commands": ["break 14", "continue", "print %r1"]}, "%r1"),
+    ("equal", {"text": CLEAN, "text_b": CLEAN.replace("], %r3", "], %r1"), **LAUNCH}, "different: a = reverse"),
+    ("equal", {"path": "race.ptx", "text_b": CLEAN, **LAUNCH}, "error[data-race]"),
+    ("estimate", {"text": CLEAN.replace("sm_80", "sm_90"), **LAUNCH}, "µs"),
+    ("sass", {"text": CLEAN}, "STS" if can_find("nvdisasm", "ptxas") else "missing-tool"),
     ("explain", {"topic": "data-race"}, "Two threads access the same bytes"),
     ("draw", {"what": "tile", "arguments": ["8x64", "--type", "f16", "--swizzle", "128B"]}, "bank"),
     ("docs", {"words": "proxy fence"}, "[also: "),
@@ -81,6 +88,16 @@ REFUSED = [
     ("check", {"path": "/etc/passwd"}, "is not below the folder"),
     ("check", {"path": "kernel.py"}, "expected a file that ends in .ptx"),
     ("check", {}, "give either `text` or `path`"),
+    ("check", {"path": "link.ptx"}, "is not below the folder"),
+    ("check", {"text": "x" * (1 << 20) + "x"}, "1,048,576 are allowed"),
+    ("check", {"text": 7}, "valid string"),
+    ("equal", {"text": CLEAN, **LAUNCH}, "give either `text` or `path`"),
+    ("equal", {"text": CLEAN, "path_b": "../secret.ptx", **LAUNCH}, "is not below the folder"),
+    ("run", {"text": CLEAN, "block": "32", "args": ["u32[32]"] * 65}, "at most 64"),
+    ("run", {"text": CLEAN, "block": "32", "args": ["f32[99999999,99999999]"]}, "[exit status 2]"),
+    ("run", {"text": CLEAN, **LAUNCH, "shared": 1 << 40}, "[exit status 2]"),
+    ("run", {"text": CLEAN, **LAUNCH, "seeds": 10**9}, "less than or equal to 1000"),
+    ("debug", {"text": CLEAN, **LAUNCH, "commands": ["list"] * 41}, "at most 40"),
     ("run", {"text": CLEAN, "block": "32", "args": ["u32[32]=@/etc/hostname"]}, "is not below the folder"),
     ("run", {"text": CLEAN, "block": "--help"}, "pattern"),
     ("run", {"text": MAIN, "language": "cu", "block": "", "grid": ""}, "pattern"),
@@ -101,6 +118,41 @@ def test_each_tool_answers(ask: Ask) -> None:
 def test_hostile_arguments_are_refused(ask: Ask) -> None:
     answers = ask(*((name, arguments) for name, arguments, _ in REFUSED))
     assert [found for (*_, wanted), found in zip(REFUSED, answers, strict=True) if wanted not in found] == []
+
+
+NAMED = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.file /* " */ 1 "FILE"
+.visible .entry k()
+{
+    .reg .b32 %r<2>;
+    .loc 1 1 1
+    mov.u32 %r1, 1;
+    ret;
+}
+"""
+
+
+def test_files_that_a_text_names_are_not_shown(ask: Ask, tmp_path: Path) -> None:
+    """PTX names its source by `.file`, and C++ headers by `#include`: both may be any file of the user."""
+    (tmp_path.parent / "secret.txt").write_text("int secretword = 7;\n")
+    inside, outside = tmp_path / "own.cu", tmp_path.parent / "secret.txt"
+    inside.write_text("int ownword;\n")
+    ptx = [NAMED.replace("FILE", str(one)) for one in (inside, outside, "../secret.txt")]
+    tools = [("debug", {"text": one, "commands": ["list"]}) for one in ptx] + [("sass", {"text": ptx[1]})]
+    own, *others = ask(*tools)
+    assert "ownword" in own
+    assert "secretword" not in "".join(others)
+    directives = [f'#include "{outside}"', '#include "../secret.txt"', f"#include <{outside}>", "%: include FILE",
+                  f'# 1 "{outside}"', f'# /* */ line 1 "{outside}"', f'#inc\\\nlude "{outside}"',
+                  f'#if __has_include("{outside}")\n#endif']  # fmt: skip
+    code = "\n__global__ void k() {}\n"
+    answers = ask(*(("check", {"text": one + code, "language": "cu"}) for one in directives))
+    assert [one for one in answers if "expected a header by its name" not in one] == []
+    plain = '#include <cuda_fp16.h>  // 1/2\n#include "cooperative_groups/reduce.h"\n#line 3' + code
+    assert "refused" not in ask(("check", {"text": plain, "language": "cu"}))[0]
 
 
 def test_a_long_answer_continues(ask: Ask) -> None:

@@ -9,10 +9,12 @@ import os
 import re
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from mcp.server.mcpserver import MCPServer
 from pydantic import Field
@@ -25,6 +27,15 @@ KEPT = 64  # answers whose rest can be asked for
 LARGEST = 1 << 20  # characters of a text
 READ = (".ptx", ".cu", ".cubin", ".ptxtrace")
 _DATA = re.compile(r"@(?P<path>[^,]+)")
+_PTX_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?P<path>(?:[^"\\\n]|\\.)*)"', re.DOTALL)
+# What names a file in C++, in comments, too; and those of them that name a header in a folder that the compiler knows.
+_HASH = r"(?:\#|%:)(?:\s|/\*.*?\*/)*"
+_NAMING = re.compile(
+    rf"{_HASH}(?:include|import|embed)[^\n]*|{_HASH}(?:line|\d)[^\n\"]*\"[^\n]*|__has_(?:include|embed)[^\n]*",
+    re.DOTALL,
+)
+_HEADER = re.compile(r'(?:(?:\#|%:)[ \t]*include|__has_include[ \t]*\()[ \t]*[<"](?!/)(?:(?!\.\.)[\w./+-])+[>"]'
+                     r'[ \t]*(?://.*|/\*.*|\)[^"<]*)?')  # fmt: skip
 
 Text = Annotated[str, Field(description="PTX, or CUDA C++ where `language` is cu; leave out to name a file by `path`.")]
 Language = Annotated[str, Field(description="What `text` is.", pattern="^(ptx|cu)$")]
@@ -46,7 +57,12 @@ _DRAWN = "As `ptxlab draw` takes them: INSTRUCTION for fragments; 8x64 --type f1
 Drawn = Annotated[list[str], Field(description=_DRAWN, max_length=20)]
 _INSTRUCTIONS = """Tools for kernels in NVIDIA PTX and CUDA C++; none needs a GPU. `check` finds what ptxas refuses,
 and more. `run` executes a kernel on an emulator with detectors of races, hangs, wrong addresses and missing fences.
+`equal` says whether two kernels are the same function, `verify` judges one for a problem.
 `debug` says what was in a register and who wrote a byte. `explain` describes an instruction or a finding's code."""
+
+
+Source = tuple[str, str, str]
+"""A text, its language, or the path of a file."""
 
 
 class RefusedError(Exception):
@@ -60,34 +76,60 @@ class Tools:
         self.root, self.seconds, self.memory = root, seconds, memory
         self._answers: OrderedDict[str, str] = OrderedDict()
         self._count = 0
+        self._turns: CapacityLimiter | None = None
+        """As many tools at once as there are cores."""
 
-    async def run(self, arguments: list[str], source: tuple[str, str, str] | None = None, is_last: bool = False) -> str:
-        """The answer of a command; `source`, a text with its language, or a path, is its first argument or its last."""
+    async def run(self, arguments: list[str], *sources: Source, is_last: bool = False, **launch: Any) -> str:
+        """The answer of a command; `sources` are its first arguments or its last, `launch` has options of a launch."""
+        self._turns = self._turns or CapacityLimiter(os.cpu_count() or 1)
         try:
-            answer: str = await run_sync(lambda: self._run(arguments, source, is_last))
+            work = partial(self._run, arguments, sources, is_last, launch)
+            answer: str = await run_sync(work, limiter=self._turns)
         except RefusedError as refused:
             answer = f"refused: {refused}"
         return answer
 
-    def _run(self, arguments: list[str], source: tuple[str, str, str] | None, is_last: bool) -> str:
+    def _run(self, arguments: list[str], sources: Sequence[Source], is_last: bool, launch: dict[str, Any]) -> str:
         with tempfile.TemporaryDirectory(prefix="ptxlab-") as name:
             folder = Path(name)
-            if source is not None:
-                at = len(arguments) if is_last else 1
-                arguments = [*arguments[:at], str(self._file(folder, *source)), *arguments[at:]]
-            outcome = run_limited(arguments, folder, self.seconds, self.memory)
+            files = [str(self._file(folder, f"kernel{n or ''}", *source)) for n, source in enumerate(sources)]
+            options = [*arguments[1:], *self._launch(**launch)]
+            command = [arguments[0], *options, *files] if is_last else [arguments[0], *files, *options]
+            outcome = run_limited(command, folder, self.seconds, self.memory)
             return self.shorten(_answer(outcome).replace(f"{folder}/", "").replace(f"{self.root}/", ""))
 
-    def _file(self, folder: Path, text: str, language: str, path: str) -> Path:
+    def _file(self, folder: Path, name: str, text: str, language: str, path: str) -> Path:
+        """The file of a source; the lines of files that it names are shown only if these are below the root."""
         if bool(text) == bool(path):
             raise RefusedError("give either `text` or `path`")
-        if path:
-            return self.below_root(path, READ)
+        found = self.below_root(path, READ) if path else folder / f"{name}.{language}"
+        if path and found.suffix != ".ptx":
+            return found
+        given = found.read_text("utf-8", "replace") if path else text
         if len(text) > LARGEST:
             raise RefusedError(f"`text` has {len(text):,} characters, and {LARGEST:,} are allowed")
-        file = folder / f"kernel.{language}"
-        file.write_text(text, encoding="utf-8")
-        return file
+        if found.suffix == ".cu":
+            self._check_names(given)
+            written = given
+        else:
+            written = _PTX_STRING.sub(self._named, given)
+        if not path or written != given:
+            found = folder / found.name
+            found.write_text(written, encoding="utf-8", errors="replace")
+        return found
+
+    def _named(self, string: re.Match[str]) -> str:
+        """A path in PTX: whole if it is below the root, and otherwise the name alone, which is no file here."""
+        if string["path"] is None or "/" not in string["path"]:
+            return string[0]
+        found = (self.root / string["path"]).resolve()
+        return f'"{found if found.is_relative_to(self.root) else found.name}"'
+
+    def _check_names(self, text: str) -> None:
+        """Refuse C++ that names a file by more than a folder and a name: compilers read any file, and cite it."""
+        for found in _NAMING.finditer(re.sub(r"(?:\\|\?\?/)[ \t]*\r?\n", "", text)):
+            if not _HEADER.fullmatch(found[0]):
+                raise RefusedError(f"`{found[0][:80]}`: expected a header by its name, without `..` or a folder from /")
 
     def below_root(self, path: str, suffixes: tuple[str, ...]) -> Path:
         """A file that may be read."""
@@ -100,10 +142,9 @@ class Tools:
             raise RefusedError(f"there is no file `{path}`")
         return found
 
-    def launch(self, entry: str, grid: str, block: str, cluster: str, shared: int, args: list[str]) -> list[str]:
+    def _launch(self, args: Sequence[str] = (), **options: Any) -> list[str]:
         """Options of a launch; data is read from files below the folder only."""
-        options = {"--entry": entry, "--grid": grid, "--block": block, "--cluster": cluster, "--shared": str(shared)}
-        given = [f"{option}={value}" for option, value in options.items() if value]
+        given = [f"--{option.replace('_', '-')}={value}" for option, value in options.items() if value]
         for one in args:
             allowed = _DATA.sub(lambda data: f"@{self.below_root(data['path'], ('.npy',))}", one)
             given.append(f"--arg={allowed}")
@@ -172,12 +213,31 @@ def _on_kernels(tools: Tools) -> list[Callable[..., Any]]:
         profile: bool = False,
     ) -> str:
         """Run a kernel on the emulator with all detectors: results, races, hangs, wrong addresses, each explained."""
-        try:
-            options = tools.launch(entry, grid, block, cluster, shared, args)
-        except RefusedError as refused:
-            return f"refused: {refused}"
-        options += ["--device", "cpu", *(["--seeds", str(seeds)] if seeds > 1 else []), *["--profile"] * profile]
-        return await tools.run(["run", *options, *(["--target", target] if target else [])], (text, language, path))
+        options = ["--device", "cpu", *(["--seeds", str(seeds)] if seeds > 1 else []), *["--profile"] * profile]
+        return await tools.run(["run", *options], (text, language, path), entry=entry, grid=grid, block=block,
+                               cluster=cluster, shared=shared, args=args, target=target)  # fmt: skip
+
+    async def equal(
+        block: Block,
+        text: Text = "",
+        text_b: Text = "",
+        language: Language = "ptx",
+        path: File = "",
+        path_b: File = "",
+        entry: str = "",
+        entry_b: str = "",
+        grid: Extent = "1",
+        grid_b: Extent = "",
+        block_b: Extent = "",
+        cluster: Extent = "",
+        shared: Shared = 0,
+        args: Arguments = [],  # noqa: B006
+        assume_paths: bool = False,
+    ) -> str:
+        """Say whether two kernels are the same function of their float inputs, and where they part; integers count."""
+        return await tools.run(["equal", *["--assume-paths"] * assume_paths], (text, language, path),
+                               (text_b, language, path_b), entry=entry, entry_b=entry_b, grid=grid, grid_b=grid_b,
+                               block=block, block_b=block_b, cluster=cluster, shared=shared, args=args)  # fmt: skip
 
     async def estimate(
         block: Block,
@@ -190,11 +250,8 @@ def _on_kernels(tools: Tools) -> list[Callable[..., Any]]:
         shared: Shared = 0,
     ) -> str:
         """Estimate how long a launch takes on an H200, and what limits it."""
-        try:
-            options = tools.launch(entry, grid, block, "", shared, args)
-        except RefusedError as refused:
-            return f"refused: {refused}"
-        return await tools.run(["run", "--estimate", *options], (text, language, path))
+        return await tools.run(["run", "--estimate"], (text, language, path), entry=entry, grid=grid, block=block,
+                               shared=shared, args=args)  # fmt: skip
 
     async def debug(
         commands: Commands,
@@ -209,12 +266,9 @@ def _on_kernels(tools: Tools) -> list[Callable[..., Any]]:
         args: Arguments = [],  # noqa: B006
     ) -> str:
         """Run and record a kernel, then walk through it: who wrote a byte, why a warp waits, what a register holds."""
-        try:
-            options = tools.launch(entry, grid, block, cluster, shared, args)
-        except RefusedError as refused:
-            return f"refused: {refused}"
         asked = [f"--command={one}" for one in commands]
-        return await tools.run(["debug", *options, *asked], (text, language, path))
+        return await tools.run(["debug", *asked], (text, language, path), entry=entry, grid=grid, block=block,
+                               cluster=cluster, shared=shared, args=args)  # fmt: skip
 
     async def verify(
         problem: Problem,
@@ -226,14 +280,14 @@ def _on_kernels(tools: Tools) -> list[Callable[..., Any]]:
         """Judge a kernel for a problem, at sizes it does not know: races, wrong or missing outputs, precision, time."""
         options = ["--seed", str(seed)] if seed else []
         limit = ["--timeout", str(max(tools.seconds - 5, 1.0)), "--history", os.devnull]
-        return await tools.run(["grade", *options, *limit, problem], (text, language, path), True)
+        return await tools.run(["grade", *options, *limit, problem], (text, language, path), is_last=True)
 
     async def sass(text: Text = "", language: Language = "ptx", path: File = "", target: Target = "") -> str:
         """Show PTX and the machine code that ptxas makes of it, side by side."""
         options = ["--target", target] if target else []
         return await tools.run(["sass", *options], (text, language, path))
 
-    return [check, run, estimate, debug, verify, sass]
+    return [check, run, equal, estimate, debug, verify, sass]
 
 
 def _on_words(tools: Tools) -> list[Callable[..., Any]]:

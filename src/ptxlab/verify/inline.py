@@ -10,11 +10,13 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from keyword import kwlist
 from types import SimpleNamespace
 from typing import Any
 from warnings import catch_warnings
 
 from ptxlab.toolchain import cuda
+from ptxlab.toolchain.tools import can_find
 
 _TOKEN = re.compile(
     r"""(?P<number>0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFuUlL]*|(?P<word>[A-Za-z_]\w*(?:::\w+)*)
@@ -28,6 +30,7 @@ _CONSTANT = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+)|^(?:static )?(?:const|constexpr)\b[\w ]* (\w+) *= *([^;]+);",
     re.MULTILINE,
 )
+_RESERVED = frozenset(kwlist) - frozenset("if else for while return break continue class try and or not".split())
 _WHOLE = frozenset("int int64_t int32_t uint32_t uint64_t size_t long unsigned short bool uint std::size_t".split())
 _REAL = frozenset(("float", "double"))
 _QUALIFIERS = frozenset("const constexpr static inline unsigned signed long struct".split())
@@ -39,6 +42,11 @@ _IGNORED = re.compile(r"(TORCH_|AT_|C10_|CHECK|CUDA_|cuda\w+$|std::(cout|cerr)|p
 
 class InlineError(Exception):
     """C++ that is not translated."""
+
+
+def _name(word: str) -> str:
+    """A name of C++ that is not one in Python, such as `in`, as another."""
+    return f"{word}_" if word in _RESERVED else word
 
 
 class _Tokens:
@@ -53,7 +61,7 @@ class _Tokens:
                 raise InlineError(f"line {line}: `{text[at : at + 20]}` is not translated")
             kind = match.lastgroup or ""
             if kind != "space":
-                self.found.append((kind, match[kind], line))
+                self.found.append((kind, _name(match[kind]), line))
             line += match[0].count("\n")
             at = match.end()
         self.at = 0
@@ -116,6 +124,10 @@ class _Translation:
                 tokens.take()
                 self.say(depth, "return" if tokens.peek() == ";" else f"return {self.expression()}")
                 tokens.take(";")
+            case "throw":
+                tokens.take()
+                self.say(depth, f"raise RuntimeError({self.expression()!r})")
+                tokens.take(";")
             case "if":
                 self._if(depth)
             case "for":
@@ -166,6 +178,11 @@ class _Translation:
         if type is None:
             self.say(depth, self._assignment())
             return
+        if tokens.takes("["):  # auto [rows, columns] = …
+            names = self._list("]")
+            tokens.take("=")
+            self.say(depth, f"{', '.join(names)} = {self.expression()}")
+            return
         while True:
             name = tokens.take()
             if tokens.takes("="):
@@ -188,8 +205,8 @@ class _Translation:
             self._template()
         while tokens.peek() in ("&", "*"):
             tokens.take()
-        is_one = words and tokens.kind() == "word" and tokens.peek(1) in ("=", "(", "{", ";", ",")
-        if not is_one:
+        is_one = tokens.kind() == "word" and tokens.peek(1) in ("=", "(", "{", ";", ",")
+        if not words or not (is_one or (words[-1] == "auto" and tokens.peek() == "[")):
             tokens.at = start
             return None
         return words[-1]
@@ -201,6 +218,8 @@ class _Translation:
             self.tokens.take()
             return f"{target} {sign[0]}= 1"
         if sign in ("=", "+=", "-=", "*=", "/="):
+            if target.endswith(")"):  # an element of a tensor: torch computes
+                raise self.tokens.unknown()
             self.tokens.take()
             value = self.expression()
             return f"{target} = _div({target}, {value})" if sign == "/=" else f"{target} {sign} {value}"
@@ -236,13 +255,20 @@ class _Translation:
         if sign in ("&", "*"):
             tokens.take()
             return self._unary()
-        if sign == "(" and tokens.peek(1) in _WHOLE | _REAL and tokens.peek(2) in (")", "*"):
+        if sign == "(" and tokens.kind(1) == "word" and self._is_cast():
             tokens.take()
             type = tokens.take()
             is_pointer = tokens.takes("*")
             tokens.take(")")
             return self._unary() if is_pointer else f"_cast({type!r}, {self._unary()})"
         return self._postfix(self._primary())
+
+    def _is_cast(self) -> bool:
+        """Whether a word in parentheses is a type: a value comes after it."""
+        is_pointer = self.tokens.peek(2) == "*" and self.tokens.peek(3) == ")"
+        is_closed = is_pointer or self.tokens.peek(2) == ")"
+        is_known = self.tokens.peek(1) in _WHOLE | _REAL
+        return is_closed and (is_known or is_pointer or self.tokens.kind(3) in ("word", "number"))
 
     def _primary(self) -> str:
         tokens = self.tokens
@@ -442,6 +468,10 @@ class Extension(SimpleNamespace):
         """Launch a kernel of the source."""
         entry = f"{name}<{template}>".replace("scalar_t", "float") if template else name
         if entry not in self._modules:
+            if not can_find("nvrtc"):  # nvcc would compile the host's part, too, with the headers of torch
+                raise InlineError(
+                    "its kernels are compiled by NVRTC, which is not installed: `ptxlab[toolchain]` has it"
+                )
             with catch_warnings(action="ignore"):
                 self._modules[entry] = cuda(self._source, self._target, self._options, name="inline.cu",
                                             instantiate=[entry] if template else [])  # fmt: skip
@@ -459,7 +489,8 @@ def _function(text: str, match: re.Match[str]) -> str:
         if not depth or end == len(text):
             break
     translation = _Translation(_Tokens(text[match.end() - 1 : end], text.count("\n", 0, match.end()) + 1))
-    parameters = [re.findall(r"\w+", one.partition("=")[0])[-1] for one in match[3].split(",") if one.strip()]
+    given = re.sub(r"<[^<>]*>", "", match[3])  # the types in `std::tuple<int, int>` are not parameters
+    parameters = [_name(re.findall(r"\w+", one.partition("=")[0])[-1]) for one in given.split(",") if one.strip()]
     translation.block(1)
     return "\n".join([f"def {match[2]}({', '.join(parameters)}):", *translation.lines])
 
