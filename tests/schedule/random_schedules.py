@@ -9,6 +9,7 @@ import argparse
 import json
 import multiprocessing
 import random
+import signal
 import sys
 import time
 import traceback
@@ -25,6 +26,7 @@ TILES = (2, 3, 4, 5, 8, 16, 32)
 LARGEST = 70  # extent that is drawn
 PROVED = 0.1
 LONGEST = 1500  # lines of PTX: compiling more takes too long for what it finds
+SECONDS = 200  # that one schedule may take
 
 
 def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
@@ -134,6 +136,8 @@ def is_short(made: Schedule, refused: list[str]) -> bool:
 def attempt(seed: int, proved: float = 0.0) -> dict[str, Any]:
     """One random schedule: what became of it. Such a part of them is compared for all values of arrays, too."""
     chance, start = random.Random(seed), time.time()
+    signal.signal(signal.SIGALRM, _end)
+    signal.alarm(SECONDS)
     found: dict[str, Any] = {"seed": seed, "refused": [], "wrong": ""}
     try:
         while True:
@@ -145,8 +149,14 @@ def attempt(seed: int, proved: float = 0.0) -> dict[str, Any]:
         made.check(seeds=2, symbolic=chance.random() < proved, **{**sizes, **made.sizes})
     except Exception:  # any of them is a defect, and is reported
         found["wrong"] = traceback.format_exc()[-3000:]
+    finally:
+        signal.alarm(0)
     found["seconds"] = time.time() - start
     return found
+
+
+def _end(*_: object) -> None:
+    raise TimeoutError
 
 
 def main() -> int:
