@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import product
 
-from ptxlab.author import Pointer, b8, f32, u32
+from ptxlab.author import f32, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Below
 from ptxlab.schedule.elements import as_words, shared_address, store_bits, store_numbers
+from ptxlab.schedule.exchange import COMBINE, is_owned, own_share, write_exchange
 from ptxlab.schedule.expressions import is_zero, register
 from ptxlab.schedule.lanes import EIGHT, exchange, group_of, lanes_of, limited, moved
 from ptxlab.schedule.linear import Linear
@@ -16,15 +17,12 @@ from ptxlab.schedule.online import start_online, write_factor, write_rescale, wr
 from ptxlab.schedule.operands import masks_together, outside
 from ptxlab.schedule.reference import NEUTRAL
 from ptxlab.schedule.statements import Let, Load, Reduce, Store
-from ptxlab.schedule.synchronize import BLOCK
 from ptxlab.schedule.tensor import is_first_multiplied, write_multiply
 from ptxlab.schedule.tree import (
     Leaf,
 )
 from ptxlab.schedule.walk import WARP, combination
 from ptxlab.schedule.writing import Writing
-
-_COMBINE = {"add": "add.rn.f32", "max": "max.f32", "min": "min.f32"}
 
 
 def write_leaf(w: Writing, leaf: Leaf) -> None:
@@ -49,7 +47,7 @@ def write_leaf(w: Writing, leaf: Leaf) -> None:
         elif leaf.kind == "multiply":
             write_multiply(w, leaf)
         elif leaf.kind == "exchange":
-            _exchange(w, leaf, one)
+            write_exchange(w, leaf, one)
         else:
             _combine(w, leaf, one)
 
@@ -78,7 +76,7 @@ def _update(w: Writing, one: Reduce) -> None:
         left, right = (expression(w, part) for part in value.operands)
         emit("fma.rn.f32", [register(left), register(right), total], out=total, when=when)
         return
-    emit(_COMBINE[one.operation], [total, expression(w, value)], out=total, when=when)
+    emit(COMBINE[one.operation], [total, expression(w, value)], out=total, when=when)
 
 
 def _is_neutral(w: Writing, one: Reduce) -> bool:
@@ -106,7 +104,7 @@ def _store(w: Writing, one: Store) -> None:
     runs = (*w.state.blocks, *w.state.threads, *([w.state.cluster] if w.state.cluster else []))
     shared = {other for name, other in w.state.aliases.items() if w.state.part(name).axis in one.axes}
     others = [n for n in runs if w.state.part(n).axis not in one.axes and n not in shared]
-    w.first = [Below(Linear.of(name), Linear.of(1)) for name in others]
+    w.first = [*own_share(w), *(Below(Linear.of(name), Linear.of(1)) for name in others if not is_owned(w, name))]
     limits += w.first
     value = expression(w, one.value)
     if w.collected is not None and one.condition is None and one.array in w.state.vectors:
@@ -197,7 +195,7 @@ def _combine(w: Writing, leaf: Leaf, one: Reduce) -> None:
         if leaf.kind == "combine":
             for distance in how.shuffles:
                 other = emit("shfl.sync.bfly.b32", [total, distance, WARP - 1, w.warp_mask], out=f32())
-                emit(_COMBINE[one.operation], [total, other], out=total)
+                emit(COMBINE[one.operation], [total, other], out=total)
             if how.scratch:
                 address = emit("mad.lo.u32", [w.thread, 4, w.scratch[name]], out=u32())
                 store_bits(shared_address(address, 4 * threads * number), [total], None)
@@ -215,48 +213,6 @@ def _combine(w: Writing, leaf: Leaf, one: Reduce) -> None:
                 source = shared_address(address, 4 * (offset + threads * number))
                 value = emit("ld.shared.f32", [source], out=f32() if place else total)
                 if place:
-                    emit(_COMBINE[one.operation], [total, value], out=total)
+                    emit(COMBINE[one.operation], [total, value], out=total)
         for loop in inner:
             del w.addresses.numbers[loop]
-
-
-def _exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
-    """Combine a reduction among the blocks of a cluster: each thread adds what the same threads of others have."""
-    step, blocks = w.state.part(w.state.cluster).step, w.state.cluster_blocks
-    inner = [loop for loop in leaf.loops if loop not in w.addresses.numbers and loop in w.plan.unrolled]
-    counts = [range(w.state.count(w.state.part(loop)) or 1) for loop in inner]
-    totals = []
-    for numbers in product(*counts):
-        w.addresses.numbers.update(zip(inner, numbers, strict=True))
-        totals.append(w.made[key_of(w, one)])
-    for loop in inner:
-        del w.addresses.numbers[loop]
-    fours = [totals[n : n + 4] for n in range(0, len(totals), 4)]
-    w.comment(f"{one.name} of all blocks of the cluster", step)
-    thread = w.thread if w.state.thread_count > 1 else u32(0)
-    own = emit("mad.lo.u32", [thread, 16, w.scratch[f"{one.name}_of_blocks"]], out=u32())
-    each = 16 * w.state.thread_count
-    if w.plan.reuses_memory and w.state.thread_count > 1:
-        w.comment("derived: all threads have read what was staged in this memory")
-        w.barrier(BLOCK)
-    for number, four in enumerate(fours):
-        store_bits(shared_address(own, each * number), [*four, *four[:1] * (4 - len(four))], None)
-    w.comment("derived: all blocks of the cluster have written their part")
-    _cluster_barrier()
-    others = [emit("mapa.shared::cluster.u32", [own, rank], out=u32()) for rank in range(blocks)]
-    for number, four in enumerate(fours):
-        for rank, other in enumerate(others):
-            source = Pointer(b8, "shared::cluster", other, offset=each * number)
-            values = emit("ld.shared::cluster.v4.f32", [source], out=tuple(f32() for _ in range(4)))
-            for total, value in zip(four, values, strict=False):
-                if rank:
-                    emit(_COMBINE[one.operation], [total, value], out=total)
-                else:
-                    emit("mov.f32", [value], out=total)
-    w.comment("derived: all blocks of the cluster have read it, before it is overwritten or its block is over")
-    _cluster_barrier()
-
-
-def _cluster_barrier() -> None:
-    emit("barrier.cluster.arrive.release.aligned", [])
-    emit("barrier.cluster.wait.acquire.aligned", [])

@@ -1,0 +1,121 @@
+"""Sums that the blocks of a cluster share: each block adds up a share of them, and stores what it has of the result.
+
+All blocks write their part to their shared memory; after a barrier of the cluster, a block reads its share of what the
+others wrote. Where the result is not only stored, or shares do not come out even, each block adds up all of it.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+from ptxlab.author import Pointer, b8, f32, ptx, u32
+from ptxlab.author.emit import emit
+from ptxlab.schedule.address import Below, Value
+from ptxlab.schedule.elements import shared_address, store_bits
+from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.statements import Reduce, Store
+from ptxlab.schedule.synchronize import BLOCK
+from ptxlab.schedule.tree import Leaf
+from ptxlab.schedule.writing import Writing
+
+COMBINE = {"add": "add.rn.f32", "max": "max.f32", "min": "min.f32"}
+FOUR = 4  # numbers of one access
+
+
+def _loops(w: Writing, one: Reduce) -> list[str]:
+    """The loops that a thread has numbers of, those that stores have neighbours in last."""
+    last = {axis for s in w.algorithm.statements if isinstance(s, Store) for axis in w.plan.axes_of(s.index[-1])}
+    return sorted(w.state.serial(one.axes), key=lambda name: w.state.part(name).axis in last)
+
+
+def _shared(w: Writing) -> tuple[Reduce, int] | None:
+    """The sum whose shares blocks have, and how many numbers a share is."""
+    sums = [one for one in w.algorithm.statements if isinstance(one, Reduce)]
+    if not w.state.cluster or len(sums) != 1:
+        return None
+    loops = _loops(w, sums[0])
+    if not all(name in w.plan.unrolled for name in loops):
+        return None
+    count = prod(w.state.count(w.state.part(name)) or 1 for name in loops)
+    together = max([FOUR, *(w.state.vectors.get(name, 1) for name in w.algorithm.outputs)])
+    share, rest = divmod(count, w.state.cluster_blocks)
+    return None if rest or share % together else (sums[0], share)
+
+
+def is_owned(w: Writing, name: str) -> bool:
+    """Whether a part is run by the blocks of a cluster, each of which stores a share."""
+    return name == w.state.cluster and _shared(w) is not None
+
+
+def own_share(w: Writing) -> list[Below]:
+    """The conditions that a block has the share with the number that is being stored."""
+    found = _shared(w)
+    if found is None:
+        return []
+    one, share = found
+    number = 0
+    for name in _loops(w, one):
+        number = number * (w.state.count(w.state.part(name)) or 1) + w.addresses.numbers[name]
+    rank = Linear.of(w.state.cluster) - number // share
+    return [Below(rank, Linear.of(1)), Below(rank)]
+
+
+def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
+    """Combine a reduction among the blocks of a cluster, in the order of blocks."""
+    step, blocks, found = w.state.part(w.state.cluster).step, w.state.cluster_blocks, _shared(w)
+    wanted = _loops(w, one) if found else leaf.loops
+    inner = [loop for loop in wanted if loop not in w.addresses.numbers and loop in w.plan.unrolled]
+    counts = [range(w.state.count(w.state.part(loop)) or 1) for loop in inner]
+    names = [name for name in w.state.serial(one.axes) if name in w.plan.unrolled]
+    totals = []
+    for numbers in product(*counts):
+        chosen = {**w.addresses.numbers, **dict(zip(inner, numbers, strict=True))}
+        totals.append(w.made[one.name, tuple(chosen[name] for name in names)])
+    fours = [totals[n : n + FOUR] for n in range(0, len(totals), FOUR)]
+    w.comment(f"{one.name} of all blocks of the cluster", step)
+    thread = w.thread if w.state.thread_count > 1 else u32(0)
+    own = emit("mad.lo.u32", [thread, 16, w.scratch[f"{one.name}_of_blocks"]], out=u32())
+    each = 16 * w.state.thread_count
+    if w.plan.reuses_memory and w.state.thread_count > 1:
+        w.comment("derived: all threads have read what was staged in this memory")
+        w.barrier(BLOCK)
+    for number, four in enumerate(fours):
+        store_bits(shared_address(own, each * number), [*four, *four[:1] * (FOUR - len(four))], None)
+    w.comment("derived: all blocks of the cluster have written their part")
+    _cluster_barrier()
+    others = [emit("mapa.shared::cluster.u32", [own, rank], out=u32()) for rank in range(blocks)]
+    if found is None:
+        _add(others, each, list(enumerate(fours)), None, COMBINE[one.operation])
+    else:
+        share = found[1] // FOUR
+        rank = w.addresses.registers[w.state.cluster]
+        for block in range(blocks):
+            with ptx.when(rank == block):
+                numbered = list(enumerate(fours))[share * block : share * (block + 1)]
+                _add(others, each, numbered, block, COMBINE[one.operation])
+    w.comment("derived: all blocks of the cluster have read it, before it is overwritten or its block is over")
+    _cluster_barrier()
+
+
+def _add(others: list[Value], each: int, fours: list[tuple[int, list[Value]]], own: int | None, operation: str) -> None:
+    """Add up numbers of all blocks; those of the own block are in registers already."""
+    for number, four in fours:
+        parts = []
+        for rank, other in enumerate(others):
+            source = Pointer(b8, "shared::cluster", other, offset=each * number)
+            is_own = rank == own
+            loaded = (
+                four if is_own else emit("ld.shared::cluster.v4.f32", [source], out=tuple(f32() for _ in range(FOUR)))
+            )
+            parts.append(loaded)
+        for place, total in enumerate(four):
+            sum = parts[0][place]
+            for part in parts[1:-1]:
+                sum = emit(operation, [sum, part[place]])
+            emit(operation, [sum, parts[-1][place]], out=total)
+
+
+def _cluster_barrier() -> None:
+    emit("barrier.cluster.arrive.release.aligned", [])
+    emit("barrier.cluster.wait.acquire.aligned", [])
