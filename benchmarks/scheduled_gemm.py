@@ -26,7 +26,7 @@ from random_sizes import Bench
 
 from ptxlab.measure.data import poison
 from ptxlab.measure.machine import commit, describe, require_torch
-from ptxlab.schedule import Schedule, algorithm, f32, schedule
+from ptxlab.schedule import Schedule, algorithm, choose, f32, schedule
 
 TOLERANCE = 1e-5  # of the norm of what is expected
 ROUNDS = 9
@@ -109,6 +109,22 @@ def prefetched(m: int = 64, n: int = 256, k: int = 32, stages: int = 2, group: i
     return pipelined(m, n, k, stages, group, blocks).prefetch()
 
 
+def by_sixteens(m: int, n: int, k: int = 16, stages: int = 4, blocks: int = 1) -> Schedule:
+    """More warps for a tile: 16 x 32 for a warp, 4 x 4 for a thread."""
+    s = schedule(matmul)
+    s.tile(i=m, j=n).blocks()
+    s.tile(i=16, j=32).threads()
+    s.tile(i=8).threads().tile(j=4).threads().tile(i=4).threads()
+    if blocks > 1:
+        s.tile(x=k * blocks).tile(x=k).cluster()
+    else:
+        s.tile(x=k)
+    s.reorder("x", "i.4", "j.3").unroll(f"x.{2 if blocks > 1 else 1}")
+    s.stage("a", in_="shared", transposed=True, pad=4).stage("b", in_="shared").stage("a", "b", in_="registers")
+    s.vectorize("a", "b", "c", 4).pipeline(stages=stages)
+    return s.raster(8).prefetch()
+
+
 STEPS = {
     "naive": naive,
     "coalesced": coalesced,
@@ -129,35 +145,20 @@ VARIANTS = {
     "64x256x32, 2 stages, not prefetched": pipelined,
 }
 TILES = {
-    "64x256": (64, 256, 32, 2, 1),
-    "64x128": (64, 128, 16, 4, 1),
-    "64x64": (64, 64, 16, 4, 1),
-    "64x128, 2 blocks": (64, 128, 16, 4, 2),
-    "64x128, 4 blocks": (64, 128, 16, 4, 4),
-    "64x128, 8 blocks": (64, 128, 16, 4, 8),
-    "64x64, 2 blocks": (64, 64, 16, 4, 2),
-    "64x64, 4 blocks": (64, 64, 16, 4, 4),
-    "64x64, 8 blocks": (64, 64, 16, 4, 8),
-    "32x64, 4 blocks": (32, 64, 16, 4, 4),
+    "64x256": prefetched,
+    "64x128": lambda: prefetched(64, 128, 16, 4),
+    "64x64": lambda: prefetched(64, 64, 16, 4),
+    "64x128, 2 blocks": lambda: prefetched(64, 128, 16, 4, blocks=2),
+    "64x64, 2 blocks": lambda: prefetched(64, 64, 16, 4, blocks=2),
+    "64x64, 4 blocks": lambda: prefetched(64, 64, 16, 4, blocks=4),
+    "64x64, by 16": lambda: by_sixteens(64, 64),
+    "32x64, by 16": lambda: by_sixteens(32, 64),
+    "32x64, by 16, 2 blocks": lambda: by_sixteens(32, 64, blocks=2),
+    "32x64, by 16, 4 blocks": lambda: by_sixteens(32, 64, blocks=4),
+    "64x64, by 16, 4 blocks": lambda: by_sixteens(64, 64, blocks=4),
+    "64x64, by 16, 8 blocks": lambda: by_sixteens(64, 64, blocks=8),
 }
-"""Rows and columns of a tile, its depth, stages of the ring, and blocks that share a sum."""
-SMS, WARPS = 132, 16  # of the GPU, and of an SM with the registers that these kernels have
-
-
-def cost(tile: tuple[int, int, int, int, int], m: int, n: int, k: int) -> float:
-    """Microseconds by waves: 16 steps along k take a warp that is alone 0.85, and an SM 0.18 for each that it has."""
-    rows, columns, _, _, blocks = tile
-    warps = rows * columns // 2048
-    tiles = -(-m // rows) * -(-n // columns) * blocks
-    resident = WARPS // warps
-    waves = -(-tiles // (SMS * resident))
-    busy = min(resident, -(-tiles // SMS)) * warps
-    return 4.0 + (2.0 if blocks > 1 else 0.0) + waves * -(-k // (16 * blocks)) * max(0.85, 0.18 * busy)
-
-
-def choose(m: int, n: int, k: int) -> str:
-    """The tile for a product, without measuring."""
-    return min(TILES, key=lambda name: cost(TILES[name], m, n, k))
+"""Tiles of blocks, which share a sum in clusters; a thread has 64 elements, or 16 where few blocks have a long sum."""
 
 
 def measure(
@@ -206,7 +207,11 @@ def measured(about: str | None, type: str, tolerance: float) -> tuple[argparse.N
     found: dict[str, Any] = {"date": date.today().isoformat(), "commit": commit(), **describe(torch), "rows": []}
     ratios: dict[str, list[float]] = {"the best schedule": [], "the one that is chosen": []}
 
-    def row(name: str, schedules: dict[str, Schedule], *size: int, chosen: str = "") -> None:
+    def row(name: str, schedules: dict[str, Schedule], *size: int) -> None:
+        chosen = ""
+        if name == "random":
+            best = choose(list(schedules.values()), **dict(zip("mnk", size, strict=True)))
+            chosen = next(name for name, one in schedules.items() if one is best)
         one = {"what": name, "chosen": chosen, **measure(bench, schedules, *size, type, tolerance)}
         found["rows"].append(one)
         given.file.write_text(json.dumps(found, indent=1))
@@ -247,10 +252,9 @@ def main() -> None:
     row("steps", {name: make() for name, make in steps.items()}, 4096, 4096, 4096)
     if given.variants:
         row("variants", {name: make() for name, make in VARIANTS.items()}, 4096, 4096, 4096)
-    tiles = {name: prefetched(rows, columns, depth, stages, blocks=blocks)
-             for name, (rows, columns, depth, stages, blocks) in TILES.items()}  # fmt: skip
+    tiles = {name: make() for name, make in TILES.items()}
     for size in random_sizes(given):
-        row("random", tiles, *size, chosen=choose(*size))
+        row("random", tiles, *size)
     finish()
 
 

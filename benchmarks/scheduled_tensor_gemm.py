@@ -3,7 +3,7 @@
     python benchmarks/scheduled_tensor_gemm.py FILE [--sizes 20] [--seconds 300] [--seed 1]
 
 needs an H200. Each step at 4096 x 4096 x 4096; then all tiles at random sizes, whose extents are drawn
-log-uniformly from 64 to 8192; n and k are multiples of 8. `choose` says which tile a product gets, without measuring;
+log-uniformly from 64 to 8192; n and k are multiples of 8. `choose` says which a product gets, without measuring;
 beside it is the best of all. cuBLAS is what torch calls. Contenders take turns, each captured in a graph; before
 each sample, the L2 cache is filled with other data. Every answer is checked first.
 """
@@ -17,7 +17,6 @@ from scheduled_gemm import measured, random_sizes
 from ptxlab.schedule import Schedule, algorithm, bf16, schedule
 
 TOLERANCE = 1e-2  # of the norm of what is expected
-SMS = 132
 
 
 @algorithm
@@ -90,35 +89,12 @@ def make(rows: int, columns: int, stages: int, blocks: int) -> Schedule:
     return found.persistent() if blocks == 1 and rows > 64 else found
 
 
-def cost(tile: tuple[int, int, int, int], m: int, n: int, k: int) -> float:
-    """Microseconds by waves: blocks that run together, iterations of 64 along k, and the store of a tile.
-
-    An iteration takes what tensor cores need for the tiles of an SM, or what its copies take, which are slower where
-    rows do not start at multiples of 128 bytes; and no less than one copy takes to arrive. The numbers were
-    fitted to evidence/scheduled_tensor_gemm.json, clusters left out, and are not judged on other sizes yet.
-    """
-    rows, columns, stages, blocks = tile
-    area, bytes = rows * columns, 128 * (rows + columns)
-    resident = min(3, 220_000 // (stages * bytes))
-    tiles = -(-m // rows) * -(-n // columns) * blocks
-    waves = -(-tiles // (SMS * resident))
-    busy = min(resident, -(-tiles // SMS))
-    iterations = -(-k // (64 * blocks))
-    each = max(0.33, busy * max(area * 2.05e-5, bytes / (90_000 if k % 64 == 0 else 56_000)))
-    return 4.5 + (1.5 if blocks > 1 else 0) + waves * (iterations * each + busy * area * 9e-5)
-
-
-def choose(m: int, n: int, k: int) -> str:
-    """The tile for a product, without measuring."""
-    return min(TILES, key=lambda name: cost(TILES[name], m, n, k))
-
-
 def main() -> None:
     given, row, finish = measured(__doc__, "bf16", TOLERANCE)
     row("steps", {name: made() for name, made in STEPS.items()}, 4096, 4096, 4096)
     tiles = {name: make(*tile) for name, tile in TILES.items()}
     for size in random_sizes(given, multiple=8):
-        row("random", tiles, *size, chosen=choose(*size))
+        row("random", tiles, *size)
     finish()
 
 

@@ -4,16 +4,30 @@
 - `state`, `steps`: what is decided, and how; a step is a file.
 - `tree`, `plan`, `staging`: the tree of loops and copies that follows; `walk`: how threads share copies; `synchronize`:
   barriers, derived.
-- `emit`, `loops`, `copies`, `operands`, `computing`: the tree as a kernel of `ptxlab.author`; `writing` is what these
-  share, with `address`, `elements` and `expressions`.
+- `emit`, `loops`, `copies`, `operands`, `numbers`, `computing`, `online`, `exchange`: the tree as a kernel of
+  `ptxlab.author`; `writing` is what these share, with `address`, `elements` and `expressions`.
 - `tensor`, `lanes`, `asynchronous`: tensor cores, what becomes of their results, copies by TMA and what waits.
 - `scheduling`: what a user holds; `launching`: a kernel for arrays; `checking`: whether it is right; `search`: numbers
-  that are left open.
+  that are left open; `waves`: which of several schedules a product gets.
 """
 
 from ptxlab.schedule.read import algorithm, bf16, f16, f32
 from ptxlab.schedule.scheduling import Schedule, Step, schedule
 from ptxlab.schedule.search import Search, free
 from ptxlab.schedule.statements import Algorithm
+from ptxlab.schedule.waves import choose, waves
 
-__all__ = ["Algorithm", "Schedule", "Search", "Step", "algorithm", "bf16", "f16", "f32", "free", "schedule"]
+__all__ = [
+    "Algorithm",
+    "Schedule",
+    "Search",
+    "Step",
+    "algorithm",
+    "bf16",
+    "choose",
+    "f16",
+    "f32",
+    "free",
+    "schedule",
+    "waves",
+]
