@@ -13,7 +13,7 @@ from ptxlab.cli.compiling import CUDA
 from ptxlab.cli.findings import format_option
 from ptxlab.cli.gates import gate_options
 from ptxlab.cli.launching import check_option, checks_option, gpu_option, timeout_option
-from ptxlab.cli.programs import repeats_option, run_and_show
+from ptxlab.cli.programs import gpus_option, repeats_option, run_and_show
 
 _BUILD_OPTIONS = "-g -lineinfo"
 
@@ -29,6 +29,7 @@ _BUILD_OPTIONS = "-g -lineinfo"
 @timeout_option
 @gpu_option
 @repeats_option
+@gpus_option
 @gate_options
 @format_option
 @click.pass_context

@@ -23,10 +23,15 @@ if TYPE_CHECKING:
     from ptxlab.programs.program import ProgramResult
 
 _OF_KERNELS = ("entry", "grid", "block", "cluster", "arguments", "settings", "shared")
-_OF_BOTH = ("path", "target", "seed", "checks", "only", "timeout", "gpu", "format", "nvcc", "device", "max_repeats")
+_OF_BOTH = ("path", "target", "seed", "checks", "only", "timeout", "gpu", "format", "nvcc", "device", "max_repeats",
+            "gpus")  # fmt: skip
 _NOT_RUN = ("unsupported-call", "no-ptx", "stripped-program")
 
 nvcc_option = click.option("--nvcc", metavar="OPTIONS", default="", help="Options for the compiler of a whole program.")
+
+gpus_option = click.option(
+    "--gpus", metavar="N", type=click.IntRange(min=1, max=16), default=1, help="How many GPUs a whole program sees."
+)
 
 repeats_option = click.option(
     "--max-repeats", metavar="N", type=click.IntRange(min=1),
@@ -90,7 +95,8 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
     format: Format = given["format"]
     launch = {"seed": given["seed"], "timeout": given["timeout"],
               "checks": (given["only"] or True) if given["checks"] else False}  # fmt: skip
-    options = ProgramOptions(given["gpu"], launch, folders, format != "full", max_repeats=given["max_repeats"])
+    options = ProgramOptions(given["gpu"], launch, folders, format != "full", gpus=given["gpus"],
+                             max_repeats=given["max_repeats"])  # fmt: skip
     sys.stdout.flush()
     try:
         result = run_program(command, options)

@@ -29,7 +29,7 @@ from ptxlab.cli.launching import (
     timeout_option,
 )
 from ptxlab.cli.plain_arguments import Argument
-from ptxlab.cli.programs import is_program, nvcc_option, repeats_option, run_source
+from ptxlab.cli.programs import gpus_option, is_program, nvcc_option, repeats_option, run_source
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 
@@ -204,10 +204,11 @@ class Request:
               help="How much floats may differ for --expect, as a part of the largest.")  # fmt: skip
 @nvcc_option
 @repeats_option
+@gpus_option
 @gate_options
 @format_option
 @click.pass_context
-def command(context: click.Context, /, nvcc: str, max_repeats: int | None, **given: Any) -> None:
+def command(context: click.Context, /, nvcc: str, max_repeats: int | None, gpus: int, **given: Any) -> None:
     """Run a kernel, on a GPU or on the emulator, and show its results; or a whole program.
 
     An argument is a number, TYPE=VALUE for one of another type than its parameter, TYPE[SHAPE]=VALUE for an array,
@@ -262,9 +263,9 @@ def command(context: click.Context, /, nvcc: str, max_repeats: int | None, **giv
       ptxlab run program.cu --nvcc '-O2 -Iinclude' -- --size 64
     """
     if is_program(context, given["path"]):
-        context.exit(run_source(context, nvcc, given | {"max_repeats": max_repeats}))
-    if max_repeats is not None:
-        raise click.UsageError("`--max-repeats` is for whole programs")
+        context.exit(run_source(context, nvcc, given | {"max_repeats": max_repeats, "gpus": gpus}))
+    if max_repeats is not None or gpus != 1:
+        raise click.UsageError(f"`--{'gpus' if max_repeats is None else 'max-repeats'}` is for whole programs")
     if nvcc:
         raise click.UsageError("`--nvcc` is for whole programs: options for the compiler of a kernel follow `--`")
     request = Request(**given)

@@ -27,6 +27,7 @@ from ptxlab.report import Diagnostic, KernelError, error
 
 ARGUMENTS = 0x7000_0000_0000  # where arrays start in the generic address space
 HEAP = 0x7800_0000_0000  # where `malloc` of a kernel does
+HEAP_STEP = 1 << 36  # of `malloc`, from one GPU of a node to the next
 _GAP = 65536  # between arrays, so that a step too far is found out
 
 

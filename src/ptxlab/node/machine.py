@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from ptxlab import ir
-from ptxlab.device.arguments import HEAP, AddressSpace
+from ptxlab.device.arguments import HEAP, HEAP_STEP, AddressSpace
 from ptxlab.device.coverage import Coverage, Schedule
 from ptxlab.device.options import Extent, LaunchOptions
 from ptxlab.device.result import Result
@@ -26,7 +26,6 @@ from ptxlab.node.streams import Event, Stream
 from ptxlab.report import KernelError, is_failure
 
 MOST_GPUS = 16
-_HEAP_STEP = 1 << 36  # of `malloc`, from one GPU to the next
 
 
 class Device:
@@ -222,7 +221,7 @@ class Node:
         known = self._modules.get((id(module), rank))
         if known is None or known[1] != context.digest:
             memory = ModuleMemory(context.host)
-            memory.heap.next = HEAP + rank * _HEAP_STEP
+            memory.heap.next = HEAP + rank * HEAP_STEP
             known = self._modules[id(module), rank] = module, context.digest, memory
         return EmulatedModule(module, known[1], known[2])
 
@@ -242,7 +241,7 @@ class Node:
             else:
                 fresh = ModuleMemory(memory.host)
                 memory.variables, memory.heap = fresh.variables, fresh.heap
-                memory.heap.next = HEAP + key[1] * _HEAP_STEP
+                memory.heap.next = HEAP + key[1] * HEAP_STEP
 
 
 _Held = tuple[dict[int, Any], dict[tuple[int, int], Snapshot]]

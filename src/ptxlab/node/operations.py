@@ -19,14 +19,27 @@ _PTX = """.version 7.0
 .target sm_70
 .address_size 64
 
-.visible .entry copy_{type}(.param .u64 to, .param .u64 from, .param .u64 count)
+.visible .entry copy_{type}(.param .u64 to, .param .u64 from, .param .u64 count, .param .u64 to_pitch,
+    .param .u64 from_pitch, .param .u64 to_slice, .param .u64 from_slice)
 {{
     .reg .pred %p;
     .reg .b32 %r, %v;
-    .reg .b64 %to, %from, %count, %at, %a, %b;
+    .reg .b64 %to, %from, %count, %at, %a, %b, %y, %z, %pitch;
     ld.param.u64 %to, [to];
     ld.param.u64 %from, [from];
     ld.param.u64 %count, [count];
+    mov.u32 %r, %ctaid.x;
+    cvt.u64.u32 %y, %r;
+    mov.u32 %r, %ctaid.y;
+    cvt.u64.u32 %z, %r;
+    ld.param.u64 %pitch, [to_pitch];
+    mad.lo.u64 %to, %y, %pitch, %to;
+    ld.param.u64 %pitch, [from_pitch];
+    mad.lo.u64 %from, %y, %pitch, %from;
+    ld.param.u64 %pitch, [to_slice];
+    mad.lo.u64 %to, %z, %pitch, %to;
+    ld.param.u64 %pitch, [from_slice];
+    mad.lo.u64 %from, %z, %pitch, %from;
     mov.u32 %r, %tid.x;
     cvt.u64.u32 %at, %r;
 next:
@@ -42,14 +55,23 @@ done:
     ret;
 }}
 
-.visible .entry fill_{type}(.param .u64 to, .param .u32 value, .param .u64 count)
+.visible .entry fill_{type}(.param .u64 to, .param .u32 value, .param .u64 count, .param .u64 to_pitch,
+    .param .u64 to_slice)
 {{
     .reg .pred %p;
     .reg .b32 %r, %v;
-    .reg .b64 %to, %count, %at, %b;
+    .reg .b64 %to, %count, %at, %b, %y, %pitch;
     ld.param.u64 %to, [to];
     ld.param.u32 %v, [value];
     ld.param.u64 %count, [count];
+    mov.u32 %r, %ctaid.x;
+    cvt.u64.u32 %y, %r;
+    ld.param.u64 %pitch, [to_pitch];
+    mad.lo.u64 %to, %y, %pitch, %to;
+    mov.u32 %r, %ctaid.y;
+    cvt.u64.u32 %y, %r;
+    ld.param.u64 %pitch, [to_slice];
+    mad.lo.u64 %to, %y, %pitch, %to;
     mov.u32 %r, %tid.x;
     cvt.u64.u32 %at, %r;
 next:
@@ -91,16 +113,20 @@ def after(operations: Iterable[Operation]) -> set[Operation]:
     return left.difference(*(operation.before for operation in left))
 
 
-def copy_kernel(address: int, other: int, size: int) -> tuple[ir.Function, int]:
-    """A kernel that copies bytes, and how many elements these are."""
-    name, width = ("u32", 4) if (address | other | size) % 4 == 0 else ("u8", 1)
-    return _module(name, width)[f"copy_{name}"], size // width
+def copy_kernel(*multiples: int) -> tuple[ir.Function, int]:
+    """A kernel that copies a box of rows, and the bytes of its elements; these divide all addresses and sizes."""
+    name, width = _element(multiples)
+    return _module(name, width)[f"copy_{name}"], width
 
 
-def fill_kernel(address: int, size: int) -> tuple[ir.Function, int]:
-    """A kernel that fills bytes with one value, and of how many elements."""
-    name, width = ("u32", 4) if (address | size) % 4 == 0 else ("u8", 1)
-    return _module(name, width)[f"fill_{name}"], size // width
+def fill_kernel(*multiples: int) -> tuple[ir.Function, int]:
+    """A kernel that fills a box of rows with one value, and the bytes of its elements."""
+    name, width = _element(multiples)
+    return _module(name, width)[f"fill_{name}"], width
+
+
+def _element(multiples: Iterable[int]) -> tuple[str, int]:
+    return ("u8", 1) if any(one % 4 for one in multiples) else ("u32", 4)
 
 
 @cache

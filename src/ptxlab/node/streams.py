@@ -66,19 +66,19 @@ class Stream:
             self.device.node.refuse_freed(array)
             if not array.data.flags.c_contiguous:
                 raise ValueError("a copy is of contiguous memory, and the array has gaps")
-        kernel, count = copy_kernel(to.address, source.address, to.nbytes)
+        kernel, size = copy_kernel(to.address, source.address, to.nbytes)
         title = f"the copy to {to.region.name}"
-        self._add(kernel, 1, THREADS, [to, source, count], {}, title, is_kernel=False)
+        self._add(kernel, 1, THREADS, [to, source, to.nbytes // size, 0, 0, 0, 0], {}, title, is_kernel=False)
 
     def fill(self, to: Array, byte: int = 0) -> None:
         """Set every byte of an array to a value, as `cudaMemsetAsync` does."""
         if not 0 <= byte < 256:
             raise ValueError(f"byte={byte}: a byte is from 0 to 255")
         self.device.node.refuse_freed(to)
-        kernel, count = fill_kernel(to.address, to.nbytes)
+        kernel, size = fill_kernel(to.address, to.nbytes)
         title = f"the fill of {to.region.name}"
         value = int.from_bytes(numpy.full(4, byte, numpy.uint8).tobytes(), "little")
-        self._add(kernel, 1, THREADS, [to, value, count], {}, title, is_kernel=False)
+        self._add(kernel, 1, THREADS, [to, value, to.nbytes // size, 0, 0], {}, title, is_kernel=False)
 
     def record(self) -> Event:
         """An event: it is complete when all is that was launched on this stream so far."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ptxlab.programs.session import Frames
+from ptxlab.programs.messages import Frames
 from ptxlab.report import Source, Span
 from ptxlab.toolchain.compiler_messages import near
 from ptxlab.toolchain.process import on_path, run

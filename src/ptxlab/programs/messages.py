@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import struct
 
+Frames = tuple[tuple[str, int], ...]
+"""Where the host is: files and offsets in them, innermost first."""
+
 
 class Reader:
     """The parts of a request, in order."""
@@ -28,7 +31,7 @@ class Reader:
         """Text after its length."""
         return self.bytes().decode("utf-8", "replace")
 
-    def frames(self) -> tuple[tuple[str, int], ...]:
+    def frames(self) -> Frames:
         """Return addresses: files and offsets in them."""
         return tuple((self.text(), self.number()) for _ in range(self.number()))
 

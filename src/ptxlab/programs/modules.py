@@ -10,6 +10,8 @@ from pathlib import Path
 
 from ptxlab import ir
 from ptxlab.device import layout
+from ptxlab.device.arguments import HEAP, HEAP_STEP
+from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
 from ptxlab.isa.gpus import GpuModel, gpu_named, gpu_of_target
 from ptxlab.launch.contexts import context_of
 from ptxlab.programs.linking import link
@@ -35,6 +37,16 @@ class LoadedModule:
     resources: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """Registers, local and constant memory by kernel, once they were asked for."""
     _talking: dict[str, bool] = field(default_factory=dict)
+    _memories: dict[int, ModuleMemory] = field(default_factory=dict)
+    """Of the GPUs after the first."""
+
+    def emulated(self, device: int = 0) -> EmulatedModule:
+        """The module as a GPU has it: with variables of its own."""
+        context = context_of(self.module)
+        if device and device not in self._memories:
+            memory = self._memories[device] = ModuleMemory(context.host)
+            memory.heap.next = HEAP + device * HEAP_STEP
+        return EmulatedModule(self.module, context.digest, self._memories[device] if device else context.memory)
 
     @property
     def allocates(self) -> bool:
@@ -51,10 +63,10 @@ class LoadedModule:
         found = placed.by_name.get(name)
         return found if found is not None and id(found) in placed.global_addresses else None
 
-    def bind(self, variable: ir.Variable, memory: ctypes.Array[ctypes.c_char]) -> None:
-        """Let a variable be at this memory, which holds what it held."""
+    def bind(self, variable: ir.Variable, memory: ctypes.Array[ctypes.c_char], device: int) -> None:
+        """Let a variable of a GPU be at this memory, which holds what it held."""
         placed = layout.Variables(self.module, [])
-        held = context_of(self.module).memory
+        held = self.emulated(device).memory
         own = placed.by_name[variable.name]
         memory.raw = held.of(placed, own).raw[: len(memory)]
         held.variables[placed.keys[id(own)]] = memory

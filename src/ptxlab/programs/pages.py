@@ -28,8 +28,8 @@ PAGES = {
         "of a block with more than 1024 threads."
     ),
     "missing-device": (
-        "The program asks for a GPU with another number than 0.\n\n"
-        "ptxlab has one GPU. The call fails, as on a machine with one; this is a note."
+        "The program asks for a GPU that is not there.\n\n"
+        "ptxlab has one GPU, or as many as `--gpus` says. The call fails, as on a machine with so many; this is a note."
     ),
     "leak": "Memory of CUDA was not freed when the program ended.\n\nThe system frees it; this is a note.",
     "unsupported-call": (

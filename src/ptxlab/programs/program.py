@@ -48,7 +48,9 @@ class ProgramOptions:
     launch: dict[str, Any] | None = None
     folders: Sequence[Path] = ()
     output_to_stderr: bool = False
-    record: Recorder = lambda kernel, log: None
+    record: Recorder | None = None
+    gpus: int = 1
+    """How many GPUs the program sees."""
     max_repeats: int | None = None
     """How often a launch runs at most that is repeated with the same arguments."""
 
@@ -79,7 +81,8 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
             child = subprocess.Popen([str(program.absolute()), *command[1:]], env=environment, stdout=output)
             try:
                 _serve(server, child, partial(Process, modules=modules, options=options.launch or {}, log=log,
-                                              record=options.record, max_repeats=options.max_repeats))  # fmt: skip
+                                              record=options.record, max_repeats=options.max_repeats, gpus=options.gpus,
+                                              span_of=lines.span))  # fmt: skip
             except BaseException:
                 child.terminate()
                 try:

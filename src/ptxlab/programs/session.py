@@ -14,7 +14,7 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,11 +39,12 @@ from ptxlab.isa.targets import target_named
 from ptxlab.launch.contexts import context_of
 from ptxlab.programs.device_launches import take_launches
 from ptxlab.programs.libraries import CALLS, BadCallError
-from ptxlab.programs.messages import Reader, Writer
+from ptxlab.programs.messages import Frames, Reader, Writer
 from ptxlab.programs.modules import LoadedModule, Modules
+from ptxlab.programs.queue import Order, Queued, QueuedCopy, QueuedLaunch, Team, compare, one_by_one, parts_of, perform
 from ptxlab.programs.repeats import Repeats
 from ptxlab.programs.textures import object_of
-from ptxlab.report import Diagnostic, KernelError, PtxError, render
+from ptxlab.report import Diagnostic, KernelError, PtxError, Span, render
 from ptxlab.toolchain import compile_cuda
 
 VIEW, VIEW_SIZE = 0x7400_0000_0000, 4 << 40
@@ -51,11 +52,9 @@ KINDS = ("device", "pinned", "managed", "registered", "variable", "array")
 _INVALID_VALUE, _INVALID_FUNCTION, _INVALID_SYMBOL, _NO_IMAGE, _INVALID_PTX = 1, 98, 13, 209, 218
 _FAILURE, _NOT_SUPPORTED = 719, 801
 # What a GPU reports of a kernel that has stopped; of other faults, an unspecified failure.
-_FAULTS = {"out-of-bounds": 700, "use-after-free": 700, "read-only-write": 700, "misaligned": 716, "trap": 719,
+_FAULTS = {"out-of-bounds": 700, "use-after-free": 700, "missing-peer-access": 700,
+           "read-only-write": 700, "misaligned": 716, "trap": 719,
            "assertion-failed": 710, "hang": 702, "timeout": 702}  # fmt: skip
-
-Frames = tuple[tuple[str, int], ...]
-"""Where the host is: files and offsets in them, innermost first."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +119,13 @@ class Process:
     """One process of the program: its device memory, its modules, and answers to its requests."""
 
     def __init__(
-        self, connection: socket.socket, modules: Modules, options: dict[str, Any], log: Log, record: Recorder,
-        max_repeats: int | None,
+        self, connection: socket.socket, modules: Modules, options: dict[str, Any], log: Log, record: Recorder | None,
+        max_repeats: int | None, gpus: int, span_of: Callable[[Frames], Span | None],
     ) -> None:  # fmt: skip
         self.connection, self.modules, self.options, self.log, self.record = connection, modules, options, log, record
+        self.gpus, self.span_of = gpus, span_of
+        self.peers: list[set[int]] = [set() for _ in range(gpus)]
+        self.queue: list[Queued] = []
         _, received, _, _ = socket.recv_fds(connection, 1, 1)
         self._view = mmap.mmap(received[0], VIEW_SIZE, mmap.MAP_SHARED)
         os.close(received[0])
@@ -139,7 +141,7 @@ class Process:
         self._handlers: tuple[Callable[[Reader], Writer | None], ...] = (
             self._allocate, self._free, self._module, self._function, self._variable, self._bind, self._launch,
             self._finding, self._device, self._occupancy, self._resources, self._texture, self._tensor_map,
-            self._compile, self._library, self._no_texture, self._alias,
+            self._compile, self._library, self._no_texture, self._alias, self._copy, self._run_queued, self._peer,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -184,14 +186,16 @@ class Process:
         return [*held, *(numpy.frombuffer(memoryview(one), numpy.uint8) for one in variables if len(one))]
 
     def _allocate(self, given: Reader) -> None:
-        base, size, kind = given.number(), given.number(), KINDS[given.number()]
+        base, size, kind, device = given.number(), given.number(), KINDS[given.number()], given.number()
         self.log.allocations.append(AllocationRecord(base, size, kind, given.frames()))
         number = self.numbers[base] = len(self.log.allocations)
         name = f"allocation {number}" if kind != "variable" else f"the variable of allocation {number}"
         if kind == "array":
             self.arrays[base] = size
         else:
-            self.memory.regions[base] = Region(base, size, self._start + base - VIEW, name)
+            owner = device if self.gpus > 1 and kind in ("device", "variable") else None
+            name += f" of GPU {device}" * (owner is not None)
+            self.memory.regions[base] = Region(base, size, self._start + base - VIEW, name, owner_device=owner)
 
     def _free(self, given: Reader) -> None:
         base = given.number()
@@ -255,7 +259,9 @@ class Process:
         variable = loaded.variable(given.text())
         assert variable is not None
         address, size = given.number(), layout.size_of_variable(variable)
-        loaded.bind(variable, (ctypes.c_char * size).from_address(self._start + address - VIEW))
+        device, is_managed = given.number(), bool(given.number())
+        for one in range(self.gpus) if is_managed else (device,):
+            loaded.bind(variable, (ctypes.c_char * size).from_address(self._start + address - VIEW), one)
         return Writer()
 
     def _resources(self, given: Reader) -> Writer:
@@ -274,24 +280,85 @@ class Process:
         kernel = loaded.module[given.text()]
         grid, block, cluster = ((given.number(), given.number(), given.number()) for _ in range(3))
         shared, cooperative, _ = given.number(), bool(given.number()), given.number()
+        is_queued, order = bool(given.number()), Order.read(given)
         data, frames = given.bytes(), given.frames()
         shape = LaunchOptions(grid, block, shared=shared, cluster=cluster if cluster[0] else None,
                               cooperative=cooperative, on_error="collect", gpu=self.modules.gpu.name,
-                              record=self.record(kernel.name, self.log), **self.options)  # fmt: skip
+                              record=self._recorded(kernel), **self.options)  # fmt: skip
         self._count(kernel).count += 1
         started = time.process_time_ns()
-
-        def run() -> tuple[int, str]:
-            return self._run(loaded.module, kernel, shape, data, frames)
-
-        if shape.record is not None or loaded.allocates:
-            status, output = run()
-        else:
-            key = id(loaded), kernel.name, grid, block, cluster, shared, cooperative, data
-            variables = context_of(loaded.module).memory.variables
-            status, output = self.repeats.run(key, lambda: self._held(variables.values()), run)
+        one = QueuedLaunch(order, frames, loaded, kernel, shape, data)
+        if is_queued:
+            self.queue.append(one)
+        status, output = (0, "") if is_queued else self._run_alone(one)
         answer = Writer(status).number(int(loaded.talks_to_host(kernel))).number(time.process_time_ns() - started)
         return answer.text(kernel.title).text(output)
+
+    def _run_alone(self, one: QueuedLaunch) -> tuple[int, str]:
+        """Run a launch that nothing runs beside, unless it was run before and changed nothing."""
+        loaded, kernel, shape = one.loaded, one.kernel, one.options
+
+        def run() -> tuple[int, str]:
+            return self._run(loaded.module, kernel, shape, one.data, one.frames)
+
+        if shape.record is not None or loaded.allocates:
+            return run()
+        key = id(loaded), kernel.name, shape.grid, shape.block, shape.cluster, shape.shared, shape.cooperative, one.data
+        variables = context_of(loaded.module).memory.variables
+        return self.repeats.run(key, lambda: self._held(variables.values()), run)
+
+    # Operations that run when the host waits.
+
+    def _copy(self, given: Reader) -> None:
+        self.queue.append(QueuedCopy.read(given))
+
+    def _peer(self, given: Reader) -> None:
+        device, peer, is_enabled = given.number(), given.number(), given.number()
+        (self.peers[device].add if is_enabled else self.peers[device].discard)(peer)
+
+    def _run_queued(self, given: Reader) -> Writer:
+        queue, self.queue = self.queue, []
+        status, output = 0, ""
+        for part in parts_of(queue) if queue else ():
+            failed, printed = self._run_part(part)
+            status, output = status or failed, output + printed
+            if status:
+                break
+        return Writer(status).text(output)
+
+    def _run_part(self, part: Sequence[Queued]) -> tuple[int, str]:
+        """Run operations that are not all ordered, or a single one."""
+        copies = [one for one in part if isinstance(one, QueuedCopy)]
+        launches = [one for one in part if isinstance(one, QueuedLaunch)]
+        if not launches:
+            self._note(list(compare(copies, self.span_of)), ())
+            for one in copies:
+                perform(one, self.bytes_at)
+            return 0, ""
+        if len(part) == 1 and self.gpus == 1:
+            return self._run_alone(launches[0])
+        return self._run_together(part, launches)
+
+    def _run_together(self, part: Sequence[Queued], launches: Sequence[QueuedLaunch]) -> tuple[int, str]:
+        arrays = [Region(base, size, self._start + base - VIEW, "an array") for base, size in self.arrays.items()]
+        team = Team(self.memory, arrays, self.objects, self.gpus, self.peers)
+        started = time.perf_counter()
+        try:
+            for module in {id(one.loaded): one.loaded.module for one in launches}.values():
+                context_of(module).refuse_wrong(module)
+            result = team.run(part, launches[0].options, self.span_of)
+        except (KernelError, PtxError) as wrong:
+            self._note(at_origin(launches[0].loaded.module, wrong.diagnostics), launches[0].frames)
+            return _NOT_SUPPORTED if any(one.code == "not-emulated" for one in wrong.diagnostics) else _FAILURE, ""
+        finally:
+            for one in launches:
+                self._count(one.kernel).seconds += (time.perf_counter() - started) / len(launches)
+        self._note(result.diagnostics, launches[0].frames if len(launches) == 1 else ())
+        return _status_of(result.diagnostics), result.output
+
+    def _recorded(self, kernel: ir.Function) -> Record | None:
+        """What is to be recorded of the next launch of a kernel."""
+        return None if self.record is None else self.record(kernel.name, self.log)
 
     def _count(self, kernel: ir.Function) -> LaunchCount:
         return self.log.launches.setdefault(kernel.title, LaunchCount())
@@ -300,9 +367,7 @@ class Process:
         self, module: ir.Module, kernel: ir.Function, options: LaunchOptions, data: bytes, frames: Frames
     ) -> tuple[int, str]:
         """Run a kernel, and those that it launches: the error of CUDA, and what they printed."""
-        area = layout.block_of(kernel.parameters)
-        parts = [(area.offsets[id(one)], layout.size_of_variable(one)) for one in kernel.parameters]
-        args = RawArguments(self.memory, [data[at : at + size] for at, size in parts], self.objects)
+        args = RawArguments(self.memory, one_by_one(kernel, data), self.objects)
         context = context_of(module)
         started = time.perf_counter()
         try:
@@ -321,7 +386,7 @@ class Process:
         for one in take_launches(module):
             self._count(one.kernel).count += 1
             shape = replace(options, grid=one.grid, block=one.block, shared=one.shared, cluster=None,
-                            cooperative=False, record=self.record(one.kernel.name, self.log))  # fmt: skip
+                            cooperative=False, record=self._recorded(one.kernel))  # fmt: skip
             failed, printed = self._run(module, one.kernel, shape, one.data, frames) if not status else (0, "")
             status, output = status or failed, output + printed
         return status, output
@@ -347,6 +412,7 @@ class Process:
             "blocks_sm": 16 if limits is None else limits.blocks,
             "threads_sm": 1024 if limits is None else 32 * limits.warps,
             "memory": memory << 10, "memory_available": min(memory << 30, available() // 2), "clock": clock,
+            "gpus": self.gpus, "queues": int(self.record is None),
             "memory_clock": 2_600_000, "bus": bus, "l2": l2 << 20, "clusters": int(target.number >= 90),
         }  # fmt: skip
         answer = Writer().text(f"NVIDIA {gpu.name} (ptxlab)").number(len(facts))

@@ -39,9 +39,12 @@ def _explain_hidden(fault: FaultSnapshot, place: Place, region: Region) -> Diagn
     own, other = place.device, region.owner_device
     return fault.error(
         "missing-peer-access",
-        f"{fault.access} of {fault.size} bytes in {region.name}, to which rank {own} has no peer access",
+        f"{fault.access} of {fault.size} bytes in {region.name}, to which GPU {own} has no peer access",
         label,
-        helps=[f"`node[{own}].enable_peer_access(node[{other}])`, as `cudaDeviceEnablePeerAccess` does"],
+        helps=[
+            f"call `cudaDeviceEnablePeerAccess({other}, 0)` on GPU {own}; "
+            f"in Python, `node[{own}].enable_peer_access(node[{other}])`"
+        ],
     )
 
 

@@ -56,7 +56,7 @@ static cudaError_t now(Operation o) {
   ALIVE;
   synchronized_all();
   cudaError_t error = settled();
-  return error ? error : perform(&o, 0);
+  return error ? error : perform_memory(&o, false, 0);
 }
 static cudaError_t later(Operation o, cudaStream_t stream) { ALIVE; return issue(&o, stream); }
 

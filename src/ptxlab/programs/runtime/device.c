@@ -1,4 +1,4 @@
-// The GPU that the program sees: one, with the numbers of the GPU that is emulated.
+// The GPUs that the program sees: all with the numbers of the GPU that is emulated.
 #include "runtime.h"
 
 static Bytes facts;
@@ -29,23 +29,29 @@ static int64_t fact(const char *name, bool *found) {
 int device_number(const char *name) { return (int)fact(name, 0); }
 uint64_t memory_limit(void) { return (uint64_t)fact("memory_available", 0); }
 
-static bool is_here(int device) {
-  char message[100];
-  snprintf(message, sizeof message, "the program asks for GPU %d, and there is one: GPU 0", device);
-  if (device) finding("missing-device", message, 0, 0);
-  return !device;
-}
-#define DEVICE_0(device) do { ALIVE; CHECKED(is_here(device), cudaErrorInvalidDevice); } while (0)
+__thread int current_gpu;
+int gpu_count(void) { return device_number("gpus"); }
 
-API cudaError_t cudaGetDeviceCount(int *into) { ALIVE; CHECKED(into, cudaErrorInvalidValue); *into = 1; return cudaSuccess; }
-API cudaError_t cudaSetDevice(int device) { DEVICE_0(device); return cudaSuccess; }
-API cudaError_t cudaInitDevice(int device, unsigned a, unsigned b) { DEVICE_0(device); (void)a, (void)b; return cudaSuccess; }
+static bool is_here(int device) {
+  char message[120];
+  int count = gpu_count();
+  if (device >= 0 && device < count) return true;
+  const char *one = "the program asks for GPU %d, and there is one: GPU 0", *several = "the program asks for GPU %d, and there are %d";
+  snprintf(message, sizeof message, count == 1 ? one : several, device, count);
+  finding("missing-device", message, 0, "`--gpus N` runs a program with N GPUs");
+  return false;
+}
+#define KNOWN_GPU(device) do { ALIVE; CHECKED(is_here(device), cudaErrorInvalidDevice); } while (0)
+
+API cudaError_t cudaGetDeviceCount(int *into) { ALIVE; CHECKED(into, cudaErrorInvalidValue); *into = gpu_count(); return cudaSuccess; }
+API cudaError_t cudaSetDevice(int device) { KNOWN_GPU(device); current_gpu = device; return cudaSuccess; }
+API cudaError_t cudaInitDevice(int device, unsigned a, unsigned b) { KNOWN_GPU(device); (void)a, (void)b; return cudaSuccess; }
 API cudaError_t cudaSetValidDevices(int *devices, int count) { ALIVE; (void)devices, (void)count; return cudaSuccess; }
-API cudaError_t cudaGetDevice(int *into) { ALIVE; CHECKED(into, cudaErrorInvalidValue); *into = 0; return cudaSuccess; }
+API cudaError_t cudaGetDevice(int *into) { ALIVE; CHECKED(into, cudaErrorInvalidValue); *into = current_gpu; return cudaSuccess; }
 API cudaError_t cudaChooseDevice(int *into, const struct cudaDeviceProp *wanted) { ALIVE; (void)wanted; *into = 0; return cudaSuccess; }
 API cudaError_t cudaSetDeviceFlags(unsigned flags) { ALIVE; (void)flags; return cudaSuccess; }
 API cudaError_t cudaGetDeviceFlags(unsigned *flags) { ALIVE; *flags = cudaDeviceMapHost; return cudaSuccess; }
-static void forget(Allocation *one, void *with) { (void)with; one->flags |= 2; }  // which a reset frees
+static void forget(Allocation *one, void *with) { (void)with; if (one->device == current_gpu) one->flags |= 2; }  // which a reset frees
 API cudaError_t cudaDeviceReset(void) {
   start();
   synchronized_all();
@@ -64,14 +70,44 @@ API cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config) { 
 API cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *config) { ALIVE; *config = cudaSharedMemBankSizeFourByte; return cudaSuccess; }
 API cudaError_t cudaCtxResetPersistingL2Cache(void) { ALIVE; return cudaSuccess; }
 API cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { ALIVE; *least = 0, *greatest = -5; return cudaSuccess; }
+static bool is_peer[MOST_GPUS][MOST_GPUS];
 API cudaError_t cudaDeviceCanAccessPeer(int *into, int device, int peer) {
-  ALIVE;
-  CHECKED(!device && !peer, cudaErrorInvalidDevice);
-  *into = 0;
+  KNOWN_GPU(device);
+  KNOWN_GPU(peer);
+  CHECKED(into, cudaErrorInvalidValue);
+  *into = device != peer;
   return cudaSuccess;
 }
-API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) { ALIVE; (void)peer, (void)flags; return fail(cudaErrorInvalidDevice); }
-API cudaError_t cudaDeviceDisablePeerAccess(int peer) { ALIVE; (void)peer; return fail(cudaErrorInvalidDevice); }
+static void set_peer(int peer, bool enabled) {
+  run_queued();
+  is_peer[current_gpu][peer] = enabled;
+  Bytes bytes = {0};
+  put_number(&bytes, current_gpu);
+  put_number(&bytes, peer);
+  put_number(&bytes, enabled);
+  notify(REQUEST_PEER, &bytes);
+}
+API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  KNOWN_GPU(peer);
+  CHECKED(peer != current_gpu, cudaErrorInvalidDevice);
+  CHECKED(!flags, cudaErrorInvalidValue);
+  CHECKED(!is_peer[current_gpu][peer], cudaErrorPeerAccessAlreadyEnabled);
+  set_peer(peer, true);
+  return cudaSuccess;
+}
+API cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  KNOWN_GPU(peer);
+  CHECKED(is_peer[current_gpu][peer], cudaErrorPeerAccessNotEnabled);
+  set_peer(peer, false);
+  return cudaSuccess;
+}
+API cudaError_t cudaDeviceGetP2PAttribute(int *into, enum cudaDeviceP2PAttr attribute, int device, int peer) {
+  KNOWN_GPU(device);
+  KNOWN_GPU(peer);
+  CHECKED(device != peer, cudaErrorInvalidDevice);
+  *into = attribute == cudaDevP2PAttrPerformanceRank ? 0 : 1;
+  return cudaSuccess;
+}
 API cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaStreamAttrID id, const cudaStreamAttrValue *value) {
   ALIVE;
   (void)stream, (void)id, (void)value;
@@ -129,10 +165,10 @@ static const struct { int id; const char *fact; int value; } attributes[] = {
 };
 
 API cudaError_t cudaDeviceGetAttribute(int *into, enum cudaDeviceAttr attribute, int device) {
-  DEVICE_0(device);
+  KNOWN_GPU(device);
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
     if (attributes[i].id == (int)attribute) {
-      *into = attributes[i].fact ? device_number(attributes[i].fact) : attributes[i].value;
+      *into = attribute == cudaDevAttrPciBusId ? device + 1 : attributes[i].fact ? device_number(attributes[i].fact) : attributes[i].value;
       return cudaSuccess;
     }
   *into = 0;
@@ -140,10 +176,11 @@ API cudaError_t cudaDeviceGetAttribute(int *into, enum cudaDeviceAttr attribute,
 }
 
 API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
-  DEVICE_0(device);
+  KNOWN_GPU(device);
   memset(p, 0, sizeof *p);
   snprintf(p->name, sizeof p->name, "%s", device_name());
   memcpy(p->uuid.bytes, "ptxlab emulator", 16);
+  p->uuid.bytes[15] = (char)device;
   p->totalGlobalMem = (size_t)device_number("memory") << 20;
   p->sharedMemPerBlock = 49152, p->regsPerBlock = p->regsPerMultiprocessor = 65536, p->warpSize = 32;
   p->memPitch = 0x7fffffff, p->maxThreadsPerBlock = 1024;
@@ -158,7 +195,7 @@ API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
   p->managedMemory = p->concurrentManagedAccess = p->computePreemptionSupported = 1;
   p->canUseHostPointerForRegisteredMem = p->cooperativeLaunch = p->hostRegisterSupported = p->memoryPoolsSupported = 1;
   p->sharedMemPerBlockOptin = device_number("shared_block"), p->maxBlocksPerMultiProcessor = device_number("blocks_sm");
-  p->reservedSharedMemPerBlock = 1024, p->clusterLaunch = device_number("clusters"), p->pciBusID = 1;
+  p->reservedSharedMemPerBlock = 1024, p->clusterLaunch = device_number("clusters"), p->pciBusID = device + 1;
   p->persistingL2CacheMaxSize = p->accessPolicyMaxWindowSize = p->l2CacheSize;
   p->maxTexture1D = p->maxTexture2D[0] = 131072, p->maxTexture2D[1] = 65536;
   p->maxTexture3D[0] = p->maxTexture3D[1] = p->maxTexture3D[2] = 16384;
@@ -167,15 +204,19 @@ API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
 #endif
   return cudaSuccess;
 }
-API cudaError_t cudaDeviceGetPCIBusId(char *into, int size, int device) { DEVICE_0(device); snprintf(into, size, "0000:01:00.0"); return cudaSuccess; }
-API cudaError_t cudaDeviceGetByPCIBusId(int *into, const char *id) { ALIVE; (void)id; *into = 0; return cudaSuccess; }
+API cudaError_t cudaDeviceGetPCIBusId(char *into, int size, int device) { KNOWN_GPU(device); snprintf(into, size, "0000:%02x:00.0", device + 1); return cudaSuccess; }
+API cudaError_t cudaDeviceGetByPCIBusId(int *into, const char *id) { ALIVE; unsigned bus = 0;
+  CHECKED(into && id && sscanf(id, "%*x:%x:", &bus) == 1 && bus && (int)bus <= gpu_count(), cudaErrorInvalidValue);
+  *into = (int)bus - 1;
+  return cudaSuccess;
+}
 
 // Pools: what they keep back does not matter here.
 static int pool;
 #define POOL ((cudaMemPool_t)&pool)
-API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *into, int device) { DEVICE_0(device); *into = POOL; return cudaSuccess; }
-API cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *into, int device) { DEVICE_0(device); *into = POOL; return cudaSuccess; }
-API cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t one) { DEVICE_0(device); (void)one; return cudaSuccess; }
+API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *into, int device) { KNOWN_GPU(device); *into = POOL; return cudaSuccess; }
+API cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *into, int device) { KNOWN_GPU(device); *into = POOL; return cudaSuccess; }
+API cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t one) { KNOWN_GPU(device); (void)one; return cudaSuccess; }
 API cudaError_t cudaMemPoolCreate(cudaMemPool_t *into, const struct cudaMemPoolProps *props) { ALIVE; (void)props; *into = POOL; return cudaSuccess; }
 API cudaError_t cudaMemPoolDestroy(cudaMemPool_t one) { ALIVE; (void)one; return cudaSuccess; }
 API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t one, size_t size) { ALIVE; (void)one, (void)size; return cudaSuccess; }

@@ -2,7 +2,6 @@
 #include "runtime.h"
 
 cudaError_t run_on(const Operation *operation, cudaStream_t stream);
-cudaError_t perform_memory(const Operation *operation);
 cudaGraph_t capture_of(cudaStream_t stream);
 void set_capture(cudaStream_t stream, cudaGraph_t graph);
 void end_captures(cudaGraph_t graph);
@@ -42,7 +41,7 @@ static cudaError_t run_graph(Graph *graph, cudaStream_t stream) {
 cudaError_t perform(const Operation *o, cudaStream_t stream) {
   switch (o->kind) {
     case LAUNCH: return run(o->function, &o->shape, o->parameters, stream);
-    case COPY: case FILL: return perform_memory(o);
+    case COPY: case FILL: return perform_memory(o, defers(), stream);
     case CALL: synchronized(stream); o->call(o->data); return cudaSuccess;
     case CALL_GRAPH: return run_graph((Graph *)o->graph, stream);
     case RECORD: return event_recorded(o->event, stream);

@@ -3,7 +3,8 @@
 #include <time.h>
 
 struct Module { const void *const *images; int count, number; bool is_loaded; cudaError_t error; };
-typedef struct { const void *host; Module *module; char *name; uint64_t address, size; bool is_bound; void **managed; } Variable;
+// A variable has an address on each GPU.
+typedef struct { const void *host; Module *module; char *name; uint64_t addresses[MOST_GPUS], size; void **managed; } Variable;
 
 static Function **functions;
 static size_t function_count;
@@ -92,7 +93,8 @@ cudaError_t load(Module *module) {
 }
 
 static cudaError_t bind(Variable *variable) {
-  if (variable->is_bound) return cudaSuccess;
+  int device = variable->managed ? 0 : current_gpu;
+  if (variable->addresses[device]) return cudaSuccess;
   cudaError_t error = load(variable->module);
   if (error) return error;
   Bytes bytes = {0}, answer;
@@ -105,21 +107,25 @@ static cudaError_t bind(Variable *variable) {
   Allocation *made = allocate(size, variable->managed ? MANAGED : VARIABLE);
   if (!made) return cudaErrorMemoryAllocation;
   made->flags = 1;
-  variable->address = made->base, variable->size = size, variable->is_bound = true;
+  variable->addresses[device] = made->base, variable->size = size;
   if (variable->managed) *variable->managed = (void *)made->base;
   bytes = (Bytes){0};
   put_number(&bytes, variable->module->number);
   put_text(&bytes, variable->name);
   put_number(&bytes, made->base);
+  put_number(&bytes, device);
+  put_number(&bytes, variable->managed != 0);
   return ask(REQUEST_BIND, &bytes, 0);
 }
+
+static uint64_t address_here(const Variable *one) { return one->addresses[one->managed ? 0 : current_gpu]; }
 
 cudaError_t symbol(const void *host, uint64_t *address, uint64_t *size) {
   LOCKED;
   for (size_t i = 0; i < variable_count; i++)
     if (variables[i].host == host || (variables[i].managed && *variables[i].managed == host)) {
       cudaError_t error = bind(&variables[i]);
-      *address = variables[i].address, *size = variables[i].size;
+      *address = address_here(&variables[i]), *size = variables[i].size;
       return error;
     }
   return cudaErrorInvalidSymbol;
@@ -130,12 +136,12 @@ bool variable_named(Module *module, const char *name, uint64_t *address, uint64_
   for (size_t i = 0; i < variable_count; i++)
     if (variables[i].module == module && !strcmp(variables[i].name, name)) {
       cudaError_t error = bind(&variables[i]);
-      *address = variables[i].address, *size = variables[i].size;
+      *address = address_here(&variables[i]), *size = variables[i].size;
       return !error;
     }
   add_variable((void **)module, 0, name, 0, 0);
   if (!bind(&variables[variable_count - 1])) {
-    *address = variables[variable_count - 1].address, *size = variables[variable_count - 1].size;
+    *address = address_here(&variables[variable_count - 1]), *size = variables[variable_count - 1].size;
     return true;
   }
   variable_count--;
@@ -244,7 +250,8 @@ static uint64_t bytes_to_keep(Function *function) {
 }
 
 cudaError_t run(Function *function, const Shape *shape, const void *parameters, cudaStream_t stream) {
-  void *snapshot = snapshot_of_shared(bytes_to_keep(function));
+  bool later = defers();
+  void *snapshot = later ? 0 : snapshot_of_shared(bytes_to_keep(function));
   Bytes bytes = {0}, answer;
   put_number(&bytes, function->module->number);
   put_text(&bytes, function->name);
@@ -254,6 +261,8 @@ cudaError_t run(Function *function, const Shape *shape, const void *parameters, 
   put_number(&bytes, shape->shared);
   put_number(&bytes, shape->cooperative);
   put_number(&bytes, shape->overlap);
+  put_number(&bytes, later);
+  put_order(&bytes, stream);
   put_number(&bytes, function->parameters);
   put(&bytes, parameters, function->parameters);
   void *frames[FRAMES];
@@ -266,7 +275,8 @@ cudaError_t run(Function *function, const Shape *shape, const void *parameters, 
   if (own < function->nanoseconds) function->nanoseconds = own;
   char *title = take_text(&answer), *text = take_text(&answer);
   keep_output(text, strlen(text));
-  pending_changes(stream, snapshot, talks_to_host ? 0 : title);
+  if (later) queued(stream, title, talks_to_host);
+  else pending_changes(stream, snapshot, talks_to_host ? 0 : title);
   free(answer.data);
   if (status) fail_later(status);
   return cudaSuccess;

@@ -26,8 +26,8 @@ static Bytes request(const char *library, const char *name) {
 static int compute(Bytes *bytes, const char *name, cudaStream_t stream, void *result, size_t size) {
   LOCKED;
   if (is_capturing(stream)) unsupported(name);  // a graph would have to hold it
-  uint64_t kept;
-  void *snapshot = snapshot_of_shared(&kept);
+  run_queued();
+  void *snapshot = snapshot_of_shared(64ull << 20);
   started_on(stream);
   Bytes answer;
   int status = ask(REQUEST_LIBRARY, bytes, &answer);
@@ -230,6 +230,7 @@ static int created(Random **into, int type, bool on_host) {
   Bytes bytes = request("curand", "curandCreateGenerator"), answer;
   put_text(&bytes, "create");
   Random *made = calloc(1, sizeof *made);
+  run_queued();
   ask(REQUEST_LIBRARY, &bytes, &answer);
   made->number = take_number(&answer), made->on_host = on_host;
   free(answer.data);
@@ -246,6 +247,7 @@ static int set(Random *random, const char *what, uint64_t value) {
   if (!random) return RANDOM_NOT_INITIALIZED;
   Bytes bytes = request("curand", what);
   put_text(&bytes, what), put_number(&bytes, random->number), put_number(&bytes, value);
+  run_queued();
   return ask(REQUEST_LIBRARY, &bytes, 0) ? RANDOM_FAILED : RANDOM_OK;
 }
 API int curandSetPseudoRandomGeneratorSeed(Random *random, unsigned long long seed) { return set(random, "seed", seed); }

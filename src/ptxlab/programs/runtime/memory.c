@@ -25,7 +25,7 @@ Allocation *allocate(uint64_t size, Kind kind) {
   if (size > memory_free() || next_address + whole + GAP > VIEW + VIEW_SIZE) return 0;
   if (used == capacity) table = realloc(table, (capacity = 2 * capacity + 64) * sizeof *table);
   Allocation *one = calloc(1, sizeof *one);
-  *one = (Allocation){.base = next_address, .size = size, .kind = kind};
+  *one = (Allocation){.base = next_address, .size = size, .kind = kind, .device = current_gpu};
   one->count = frames_here(one->frames);
   table[used++] = one;
   next_address += whole + GAP;
@@ -35,6 +35,7 @@ Allocation *allocate(uint64_t size, Kind kind) {
   put_number(&bytes, one->base);
   put_number(&bytes, size);
   put_number(&bytes, kind);
+  put_number(&bytes, one->device);
   put_frames(&bytes, one->frames, one->count);
   notify(REQUEST_ALLOCATE, &bytes);
   return one;
@@ -57,6 +58,7 @@ void each_allocation(void (*use)(Allocation *, void *), void *with) {
 
 cudaError_t release(void *pointer, const char *call, unsigned kinds) {
   LOCKED;
+  run_queued();
   uint64_t address = (uint64_t)pointer;
   Allocation *one = allocation_at(address);
   char message[300];
@@ -150,7 +152,30 @@ static bool wrong_kind(const void *pointer, bool said_host, const char *call) {
   return true;
 }
 
-static cudaError_t copy_box(const Operation *o) {
+// Queues a copy or a fill. What it reads of memory that is the host's alone is read now.
+static cudaError_t queue_box(const Operation *o, bool is_staged, cudaStream_t stream) {
+  Bytes bytes = {0};
+  put_order(&bytes, stream);
+  void *frames[FRAMES];
+  put_frames(&bytes, frames, frames_here(frames));
+  put_text(&bytes, o->name ? o->name : "");
+  put_number(&bytes, (uint64_t)o->to);
+  put_number(&bytes, o->kind == FILL || is_staged ? 0 : (uint64_t)o->from);
+  const uint64_t sizes[] = {o->width, o->height, o->depth, o->to_pitch, o->to_slice};
+  for (int i = 0; i < 5; i++) put_number(&bytes, sizes[i]);
+  put_number(&bytes, is_staged ? o->width : o->from_pitch);
+  put_number(&bytes, is_staged ? o->width * o->height : o->from_slice);
+  put_number(&bytes, o->kind == FILL ? o->element : 0);
+  put_number(&bytes, o->value);
+  put_number(&bytes, is_staged ? o->width * o->height * o->depth : 0);
+  for (size_t z = 0; is_staged && z < o->depth; z++)
+    for (size_t y = 0; y < o->height; y++) put(&bytes, (const char *)o->from + z * o->from_slice + y * o->from_pitch, o->width);
+  notify(REQUEST_COPY, &bytes);
+  queued(stream, 0, false);
+  return cudaSuccess;
+}
+
+static cudaError_t copy_box(const Operation *o, bool later, cudaStream_t stream) {
   bool to_device = o->direction == cudaMemcpyHostToDevice || o->direction == cudaMemcpyDeviceToDevice;
   bool from_device = o->direction == cudaMemcpyDeviceToHost || o->direction == cudaMemcpyDeviceToDevice;
   bool to_host = o->direction == cudaMemcpyDeviceToHost || o->direction == cudaMemcpyHostToHost;
@@ -164,17 +189,20 @@ static cudaError_t copy_box(const Operation *o) {
   char *to = reach(o->to, reach_to, o->name, "writes", to_device);
   char *from = to ? reach(o->from, reach_from, o->name, "reads", from_device) : 0;
   CHECKED(to && from, cudaErrorInvalidValue);
+  if (later && !is_device_address((uint64_t)o->to)) synchronized(stream);
+  else if (later) return queue_box(o, !is_device_address((uint64_t)o->from), stream);
   for (size_t z = 0; z < o->depth; z++)
     for (size_t y = 0; y < o->height; y++)
       memmove(to + z * o->to_slice + y * o->to_pitch, from + z * o->from_slice + y * o->from_pitch, o->width);
   return cudaSuccess;
 }
 
-static cudaError_t fill_box(const Operation *o) {
+static cudaError_t fill_box(const Operation *o, bool later, cudaStream_t stream) {
   if (!o->width || !o->height || !o->depth) return cudaSuccess;
   uint64_t all = (o->depth - 1) * o->to_slice + (o->height - 1) * o->to_pitch + o->width;
   char *to = reach(o->to, all, o->name, "writes", true);
   CHECKED(to, cudaErrorInvalidValue);
+  if (later) return queue_box(o, false, stream);
   for (size_t z = 0; z < o->depth; z++)
     for (size_t y = 0; y < o->height; y++) {
       char *row = to + z * o->to_slice + y * o->to_pitch;
@@ -184,7 +212,9 @@ static cudaError_t fill_box(const Operation *o) {
   return cudaSuccess;
 }
 
-cudaError_t perform_memory(const Operation *o) { return o->kind == COPY ? copy_box(o) : fill_box(o); }
+cudaError_t perform_memory(const Operation *o, bool later, cudaStream_t stream) {
+  return o->kind == COPY ? copy_box(o, later, stream) : fill_box(o, later, stream);
+}
 
 // --- The calls.
 
@@ -283,7 +313,7 @@ static cudaError_t now(Operation operation) {
   synchronized_all();
   cudaError_t error = settled();
   if (error) return error;
-  return perform(&operation, 0);
+  return perform_memory(&operation, false, 0);
 }
 static cudaError_t later(Operation operation, cudaStream_t stream) { ALIVE; return issue(&operation, stream); }
 
@@ -384,7 +414,7 @@ API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *into, con
   *into = (struct cudaPointerAttributes){.type = cudaMemoryTypeUnregistered, .device = -2, .hostPointer = (void *)pointer};
   if (!one || one->freed) return cudaSuccess;
   into->type = one->kind == MANAGED ? cudaMemoryTypeManaged : host_may_touch(one) ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
-  into->device = 0;
+  into->device = one->device;
   into->devicePointer = (void *)pointer;
   into->hostPointer = host_may_touch(one) ? (void *)pointer : 0;
   return cudaSuccess;

@@ -1,6 +1,6 @@
 // Streams, events, and what the host may not touch yet: memory that a kernel or a copy writes, until it has waited.
 //
-// Everything runs when it is issued. What was issued on which stream is counted, as in a vector clock: the host's says
+// Operations run when they are issued, or are queued where there are several streams. What was issued on which stream is counted, as in a vector clock: the host's says
 // what it has waited for. Until then, pages that were written are closed to the host; an access is a fault, and a finding
 // if what it touches was written.
 #include "runtime.h"
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 typedef struct { uint32_t *counts; int size; } Clock;
-struct Stream { int number; unsigned flags; int priority; bool destroyed; Clock clock; cudaGraph_t capture; int capture_mode; };
+struct Stream { int number, device; unsigned flags; int priority; bool destroyed; Clock clock; cudaGraph_t capture; int capture_mode; };
 struct Event { Clock clock; double time; bool recorded, destroyed; unsigned flags; cudaGraph_t capture; };
 typedef struct Pending Pending;
 struct Pending {
@@ -27,7 +27,7 @@ struct Pending {
   int frame_count;
 };
 
-static Stream first = {0}, per_thread = {.number = 1};
+static Stream firsts[MOST_GPUS], per_threads[MOST_GPUS];  // the default streams of each GPU
 static Stream **streams;
 static int stream_count;
 static Clock host;
@@ -47,25 +47,48 @@ static void join(Clock *into, const Clock *from) {
 
 static void all_streams(void) {
   if (stream_count) return;
-  streams = malloc(2 * sizeof *streams);
-  streams[0] = &first, streams[1] = &per_thread;
-  stream_count = 2;
+  int gpus = gpu_count();
+  streams = malloc(2 * gpus * sizeof *streams);
+  for (int i = 0; i < gpus; i++) {
+    firsts[i] = (Stream){.number = 2 * i, .device = i}, per_threads[i] = (Stream){.number = 2 * i + 1, .device = i};
+    streams[2 * i] = &firsts[i], streams[2 * i + 1] = &per_threads[i];
+  }
+  stream_count = 2 * gpus;
 }
+
+bool has_streams(void) { all_streams(); return stream_count > 2 * gpu_count(); }
 
 Stream *stream_of(cudaStream_t stream) {
   all_streams();
-  return !stream || stream == cudaStreamLegacy ? &first : stream == cudaStreamPerThread ? &per_thread : (Stream *)stream;
+  return !stream || stream == cudaStreamLegacy ? &firsts[current_gpu]
+         : stream == cudaStreamPerThread ? &per_threads[current_gpu] : (Stream *)stream;
+}
+
+int device_of_stream(cudaStream_t stream) { return stream_of(stream)->device; }
+
+// What the default stream of a GPU waits for, and what waits for it.
+static bool is_blocking(const Stream *stream, int device) {
+  return stream->device == device && !(stream->flags & cudaStreamNonBlocking);
+}
+static void join_blocking(Stream *first) {
+  for (int i = 0; i < stream_count; i++)
+    if (streams[i] != first && is_blocking(streams[i], first->device)) join(&first->clock, &streams[i]->clock);
+}
+
+void put_order(Bytes *bytes, cudaStream_t stream) {
+  const Stream *one = stream_of(stream);
+  put_number(bytes, one->device);
+  put_number(bytes, one->number);
+  put_number(bytes, one->clock.size);
+  for (int i = 0; i < one->clock.size; i++) put_number(bytes, one->clock.counts[i]);
 }
 
 // The next operation on a stream: what it comes after.
 static uint32_t advance(Stream *stream) {
   all_streams();
-  if (!(stream->flags & cudaStreamNonBlocking)) {
-    if (stream == &first) {
-      for (int i = 1; i < stream_count; i++)
-        if (!(streams[i]->flags & cudaStreamNonBlocking)) join(&first.clock, &streams[i]->clock);
-    } else join(&stream->clock, &first.clock);
-  }
+  Stream *first = &firsts[stream->device];
+  if (stream == first) join_blocking(first);
+  else if (!(stream->flags & cudaStreamNonBlocking)) join(&stream->clock, &first->clock);
   if (stream->clock.size <= stream->number) {
     uint32_t *counts = calloc(stream->number + 1, sizeof *counts);
     Clock more = {counts, stream->number + 1};
@@ -104,6 +127,7 @@ static void drop(Pending **at) {
 
 static void waited(const Clock *clock) {
   LOCKED;
+  run_queued();
   join(&host, clock);
   for (Pending **at = &pending; *at;) {
     Pending *one = *at;
@@ -116,10 +140,19 @@ static void waited(const Clock *clock) {
 void synchronized(cudaStream_t stream) {
   LOCKED;
   Stream *one = stream_of(stream);
-  if (one == &first)
-    for (int i = 1; i < stream_count; i++)
-      if (!(streams[i]->flags & cudaStreamNonBlocking)) join(&first.clock, &streams[i]->clock);
+  if (one == &firsts[one->device]) join_blocking(one);
   waited(&one->clock);
+}
+
+void synchronized_device(int device) {
+  LOCKED;
+  all_streams();
+  for (int i = 0; i < stream_count; i++)
+    if (streams[i]->device == device) waited(&streams[i]->clock);
+}
+
+void close_pending(void) {
+  for (Pending *one = pending; one; one = one->next) protect(one, false);
 }
 
 void synchronized_all(void) {
@@ -239,8 +272,10 @@ static bool is_found(uint64_t address, uint64_t size, bool writes) {
 // A system call can't take a fault: what it is given is judged before it, and its pages are open during it.
 static bool open_pages(const void *data, size_t size, bool writes) {
   uint64_t address = (uint64_t)data;
-  if (!pending || !size || !is_device_address(address)) return false;
+  if (!size || !is_device_address(address)) return false;
   LOCKED;
+  run_queued();
+  if (!pending) return false;
   Allocation *one = allocation_at(address);
   if (!one || one->freed || !host_may_touch(one) || address + size > one->base + one->size) return false;
   while (is_found(address, size, writes)) {}
@@ -290,6 +325,11 @@ static void fault(int number, siginfo_t *info, void *context) {
     return;
   }
   bool writes = is_write(state);
+  if (is_queued() && writes && may_wait_for_host()) {
+    mprotect((void *)(address & ~4095ull), 4096, PROT_READ | PROT_WRITE);
+    return;
+  }
+  if (is_queued()) { run_queued(); return; }
   if (is_found(address, 1, writes)) return;
   for (Pending *wait = pending; wait; wait = wait->next)
     if (address < ((wait->start + wait->size + 4095) & ~4095ull) && address >= (wait->start & ~4095ull)) {
@@ -378,7 +418,7 @@ API cudaError_t cudaStreamCreateWithPriority(cudaStream_t *into, unsigned flags,
   all_streams();
   Stream *made = calloc(1, sizeof *made);
   made->number = stream_count;
-  made->flags = flags, made->priority = priority;
+  made->flags = flags, made->priority = priority, made->device = current_gpu;
   streams = realloc(streams, (stream_count + 1) * sizeof *streams);
   streams[stream_count++] = made;
   *into = (cudaStream_t)made;
@@ -394,9 +434,9 @@ API cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 API cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned *flags) { ALIVE; *flags = stream_of(stream)->flags; return cudaSuccess; }
 API cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *into) { ALIVE; *into = stream_of(stream)->priority; return cudaSuccess; }
-API cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *into) { ALIVE; (void)stream; *into = 0; return cudaSuccess; }
+API cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *into) { ALIVE; *into = stream_of(stream)->device; return cudaSuccess; }
 API cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) { ALIVE; *id = stream_of(stream)->number; return cudaSuccess; }
-API cudaError_t cudaDeviceSynchronize(void) { ALIVE; synchronized_all(); return settled(); }
+API cudaError_t cudaDeviceSynchronize(void) { ALIVE; synchronized_device(current_gpu); return settled(); }
 API cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   ALIVE;
   CHECKED(!stream_of(stream)->destroyed, cudaErrorInvalidResourceHandle);

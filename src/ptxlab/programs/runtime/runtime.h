@@ -24,7 +24,7 @@
 enum {
   REQUEST_ALLOCATE, REQUEST_FREE, REQUEST_MODULE, REQUEST_FUNCTION, REQUEST_VARIABLE, REQUEST_BIND, REQUEST_LAUNCH,
   REQUEST_FINDING, REQUEST_DEVICE, REQUEST_OCCUPANCY, REQUEST_RESOURCES, REQUEST_TEXTURE, REQUEST_TENSOR_MAP,
-  REQUEST_COMPILE, REQUEST_LIBRARY, REQUEST_NO_TEXTURE, REQUEST_ALIAS,
+  REQUEST_COMPILE, REQUEST_LIBRARY, REQUEST_NO_TEXTURE, REQUEST_ALIAS, REQUEST_COPY, REQUEST_RUN, REQUEST_PEER,
 };
 
 // session.c: bytes of a request or an answer
@@ -65,6 +65,7 @@ typedef enum { DEVICE, PINNED, MANAGED, REGISTERED, VARIABLE, ARRAY } Kind;
 typedef struct {
   uint64_t base, size;
   Kind kind;
+  int device;
   bool freed, is_async;
   void *frames[FRAMES];
   int count;
@@ -84,15 +85,28 @@ void note_leaks(void);
 // order.c: what has been started and not been waited for
 typedef struct Stream Stream;
 typedef struct Event Event;
+Stream *stream_of(cudaStream_t stream);
+bool has_streams(void);  // beside the default ones
+int device_of_stream(cudaStream_t stream);
+void put_order(Bytes *bytes, cudaStream_t stream);  // what the last operation on a stream comes after
 bool is_capturing(cudaStream_t stream);
 void started_on(cudaStream_t stream);  // work that is no operation of ours is issued
 void synchronized(cudaStream_t stream);  // the host has waited for a stream
 void synchronized_all(void);
+void synchronized_device(int device);
+void close_pending(void);
 void *snapshot_of_shared(uint64_t most);  // of so many bytes
 void pending_changes(cudaStream_t stream, void *snapshot, const char *kernel);
 void print_output(void);
 void keep_output(const char *text, size_t size);
 void watch_faults(void);
+
+// queue.c: what was issued and has not run
+bool defers(void);  // whether operations are queued, not run when they are issued
+bool is_queued(void);
+bool may_wait_for_host(void);
+void queued(cudaStream_t stream, const char *kernel, bool talks_to_host);
+void run_queued(void);
 
 // launch.c
 typedef struct Module Module;
@@ -129,6 +143,9 @@ void *pack(Function *function, void **arguments, void **extra);
 int occupancy(Function *function, int block, size_t shared);
 
 // device.c
+#define MOST_GPUS 16
+int gpu_count(void);
+extern __thread int current_gpu;
 int device_number(const char *name);  // a property of the GPU that the session emulates
 uint64_t memory_limit(void);
 const char *device_name(void);
@@ -150,4 +167,5 @@ struct Operation {
 };
 cudaError_t issue(Operation *operation, cudaStream_t stream);
 cudaError_t perform(const Operation *operation, cudaStream_t stream);
+cudaError_t perform_memory(const Operation *operation, bool later, cudaStream_t stream);
 cudaError_t event_recorded(cudaEvent_t event, cudaStream_t stream);

@@ -146,6 +146,7 @@ void unsupported(const char *name) {
 
 static void at_exit(void) {
   if (connection < 0) return;
+  run_queued();
   print_output();
   note_unchecked();
   note_leaks();

@@ -1,0 +1,274 @@
+"""What a program has issued on several streams or GPUs and has not waited for: it runs when the host waits.
+
+Operations that all others are ordered with, before or after, run by themselves. What is between two of those is
+unordered: it runs at the same time, as grids of a node do, and what races is found. Copies and fills among themselves
+are compared by their bytes, and copied by the host.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from ptxlab import ir
+from ptxlab.device import layout
+from ptxlab.device.arguments import AddressSpace
+from ptxlab.device.host_memory import HostMemory, RawArguments
+from ptxlab.device.options import LaunchOptions
+from ptxlab.device.regions import Region
+from ptxlab.emulate.host.module_memory import EmulatedModule
+from ptxlab.emulate.team import TeamGrid, run_team
+from ptxlab.launch import module_of
+from ptxlab.launch.contexts import context_of
+from ptxlab.node.operations import THREADS, copy_kernel, fill_kernel
+from ptxlab.programs.messages import Frames, Reader
+from ptxlab.report import Diagnostic, Label, Span, error
+
+if TYPE_CHECKING:
+    from ptxlab.programs.modules import LoadedModule
+
+STAGED = 0x7A00_0000_0000  # above all memory of the device: what copies take from memory that is the host's alone
+_GAP = 65536
+
+
+@dataclass(frozen=True)
+class Order:
+    """Where an operation is: its GPU, its stream, and how many operations of each stream it comes after."""
+
+    device: int
+    stream: int
+    clock: Sequence[int]
+
+    @classmethod
+    def read(cls, given: Reader) -> Order:
+        device, stream, count = given.number(), given.number(), given.number()
+        return cls(device, stream, [given.number() for _ in range(count)])
+
+    @property
+    def count(self) -> int:
+        """Its own number on its stream."""
+        return self.clock[self.stream]
+
+    def reach(self, stream: int) -> int:
+        """Up to which operation of a stream it comes after."""
+        return self.clock[stream] if stream < len(self.clock) else 0
+
+
+@dataclass(frozen=True)
+class QueuedLaunch:
+    """A kernel that was launched."""
+
+    order: Order
+    frames: Frames
+    loaded: LoadedModule
+    kernel: ir.Function
+    options: LaunchOptions
+    data: bytes
+
+
+@dataclass(frozen=True)
+class QueuedCopy:
+    """A copy or, with an element, a fill, of rows."""
+
+    order: Order
+    frames: Frames
+    name: str
+    to: int
+    source: int
+    extent: tuple[int, int, int]
+    """Bytes of a row, rows, slices of them."""
+    to_steps: tuple[int, int]
+    source_steps: tuple[int, int]
+    """From one row and from one slice to the next."""
+    element: int
+    value: int
+    staged: numpy.ndarray[Any, Any]
+
+    @classmethod
+    def read(cls, given: Reader) -> QueuedCopy:
+        order, frames, name = Order.read(given), given.frames(), given.text()
+        to, source = given.number(), given.number()
+        width, height, depth, *steps, element, value = (given.number() for _ in range(9))
+        staged = numpy.frombuffer(given.bytes(), numpy.uint8)
+        return cls(order, frames, name, to, source, (width, height, depth), (steps[0], steps[1]), (steps[2], steps[3]),
+                   element, value, staged)  # fmt: skip
+
+    @property
+    def title(self) -> str:
+        return f"`{self.name}`"
+
+    def written(self) -> Iterator[tuple[int, int]]:
+        """The bytes that it writes, by rows."""
+        return self._rows(self.to, self.to_steps)
+
+    def read_from(self) -> Iterator[tuple[int, int]]:
+        """The bytes of the device that it reads, by rows."""
+        return iter(()) if self.element or len(self.staged) else self._rows(self.source, self.source_steps)
+
+    def _rows(self, start: int, steps: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        width, height, depth = self.extent
+        if height * depth == 1 or (steps[0] == width and depth == 1):
+            yield start, start + width * height
+            return
+        for slice in range(depth):
+            for row in range(height):
+                at = start + slice * steps[1] + row * steps[0]
+                yield at, at + width
+
+
+Queued = QueuedLaunch | QueuedCopy
+
+
+def parts_of(queue: Sequence[Queued]) -> Iterator[Sequence[Queued]]:
+    """Parts of a queue that run one after the other, each of one operation, or of several that are not all ordered."""
+    streams = {one.order.stream for one in queue}
+    reached: list[dict[int, int]] = [{}] * (len(queue) + 1)  # by what comes at each position or later, at least
+    least = {stream: max(one.order.count for one in queue if one.order.stream == stream) for stream in streams}
+    for at in range(len(queue) - 1, -1, -1):
+        least = {stream: min(known, queue[at].order.reach(stream)) for stream, known in least.items()}
+        reached[at] = least
+    start = 0
+    done = dict.fromkeys(streams, 0)
+    for at, one in enumerate(queue):
+        if at > start and all(done[stream] <= reached[at][stream] for stream in streams):
+            yield queue[start:at]
+            start = at
+        done[one.order.stream] = one.order.count
+    yield queue[start:]
+
+
+def directly_before(queue: Sequence[Queued]) -> list[list[int]]:
+    """For each operation those that it follows directly, by their positions: of each stream the last one, at most."""
+    last: dict[int, list[int]] = {}  # positions by stream
+    found: list[list[int]] = []
+    for at, one in enumerate(queue):
+        before = []
+        for stream, positions in last.items():
+            reach = one.order.reach(stream)
+            known = [p for p in positions if stream == one.order.stream or queue[p].order.count <= reach]
+            before += known[-1:]
+        found.append(before)
+        last.setdefault(one.order.stream, []).append(at)
+    return found
+
+
+def compare(part: Sequence[QueuedCopy], span_of: Callable[[Frames], Span | None]) -> Iterator[Diagnostic]:
+    """Races of copies and fills that are not ordered."""
+    for number, later in enumerate(part):
+        for earlier in part[:number]:
+            if later.order.reach(earlier.order.stream) >= earlier.order.count:
+                continue
+            pairs = (
+                ("write the same memory", earlier.written(), later.written()),
+                ("do not wait for each other: one writes what the other reads", earlier.written(), later.read_from()),
+                ("do not wait for each other: one writes what the other reads", earlier.read_from(), later.written()),
+            )
+            said = next((text for text, one, other in pairs if _overlap(list(one), list(other))), None)
+            if said is not None:
+                yield _race(earlier, later, said, span_of)
+                break
+
+
+def _overlap(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> bool:
+    starts = sorted(one)
+    at = 0
+    for start, end in sorted(other):
+        while at < len(starts) and starts[at][1] <= start:
+            at += 1
+        if at < len(starts) and starts[at][0] < end:
+            return True
+    return False
+
+
+def _race(earlier: QueuedCopy, later: QueuedCopy, said: str, span_of: Callable[[Frames], Span | None]) -> Diagnostic:
+    span, other = span_of(later.frames), span_of(earlier.frames)
+    others = [] if other is None or other == span else [Label(other, f"{earlier.title} is issued here")]
+    return error(
+        "data-race", f"unsynchronized: {earlier.title} and {later.title} {said}", span, f"{later.title} is issued here",
+        others=others, notes=["both run at the same time: no stream and no event orders them"],
+        helps=["put both on one stream, or let one stream wait for an event of the other"],
+    )  # fmt: skip
+
+
+def perform(copy: QueuedCopy, bytes_at: Callable[[int, int], numpy.ndarray[Any, Any]]) -> None:
+    """Copy or fill bytes of the device now."""
+    sources = copy.read_from() if not len(copy.staged) else copy._rows(0, copy.source_steps)
+    for (start, end), (source, _) in zip(copy.written(), sources if not copy.element else copy.written(), strict=False):
+        to = bytes_at(start, end - start)
+        if copy.element:
+            to.view(f"u{copy.element}")[:] = copy.value
+        elif len(copy.staged):
+            to[:] = copy.staged[source : source + end - start]
+        else:
+            ctypes.memmove(to.ctypes.data, bytes_at(source, end - start).ctypes.data, end - start)
+
+
+class Team:
+    """A part of a queue as grids that run at the same time."""
+
+    def __init__(self, memory: HostMemory, arrays: Sequence[Region], objects: dict[int, Any], gpus: int,
+                 peers: Sequence[set[int]]) -> None:  # fmt: skip
+        self.memory, self.arrays, self.objects, self.gpus, self.peers = memory, arrays, objects, gpus, peers
+
+    def run(self, part: Sequence[Queued], options: LaunchOptions, span_of: Callable[[Frames], Span | None]) -> Any:
+        """Run them; the result has what was found, and what was printed."""
+        grids, base = [], STAGED
+        for one, before in zip(part, directly_before(part), strict=True):
+            if isinstance(one, QueuedLaunch):
+                grids.append(self._launch(one, before, span_of(one.frames)))
+            else:
+                grids.append(self._copy(one, before, base, options, span_of(one.frames)))
+                base += len(one.staged) + _GAP - len(one.staged) % _GAP
+        return run_team(grids, AddressSpace(list(self.memory.regions.values())))
+
+    def _launch(self, one: QueuedLaunch, before: Sequence[int], line: Span | None) -> TeamGrid:
+        device = one.order.device
+        peers = {device, *self.peers[device]}
+        args = RawArguments(self.memory, one_by_one(one.kernel, one.data), self.objects)
+        owned = [region for region in self.memory.regions.values() if region.owner_device is not None]
+        title = f"`{one.kernel.title}`" + f" on GPU {device}" * (self.gpus > 1)
+        return TeamGrid(
+            one.loaded.emulated(device), one.kernel, args, one.options, device, title,
+            [region for region in owned if region.owner_device in peers], before,
+            [region for region in owned if region.owner_device not in peers], line,
+        )  # fmt: skip
+
+    def _copy(
+        self, one: QueuedCopy, before: Sequence[int], at: int, options: LaunchOptions, line: Span | None
+    ) -> TeamGrid:
+        kernel, args = _as_kernel(one, at)
+        regions = [*self.memory.regions.values(), *self.arrays]
+        if len(one.staged):
+            regions.append(Region(at, len(one.staged), one.staged.ctypes.data, "memory of the host", False, one.staged))
+        module = module_of(kernel)
+        emulated = EmulatedModule(module, context_of(module).digest, context_of(module).memory)
+        _, height, depth = one.extent
+        shape = LaunchOptions((height, depth, 1), THREADS, seed=options.seed, timeout=options.timeout,
+                              checks=options.checks, on_error="collect", gpu=options.gpu)  # fmt: skip
+        return TeamGrid(emulated, kernel, args, shape, one.order.device, one.title, regions, before, (), line, False)
+
+
+def _as_kernel(copy: QueuedCopy, staged: int) -> tuple[ir.Function, tuple[int, ...]]:
+    """A copy or fill as a kernel with its arguments."""
+    width, _, _ = copy.extent
+    source = staged if len(copy.staged) else copy.source
+    if copy.element:
+        value = int.from_bytes((copy.value.to_bytes(copy.element, "little") * 4)[:4], "little")
+        kernel, size = fill_kernel(copy.to, width, *copy.to_steps)
+        return kernel, (copy.to, value, width // size, *copy.to_steps)
+    kernel, size = copy_kernel(copy.to, source, width, *copy.to_steps, *copy.source_steps)
+    to, other = copy.to_steps, copy.source_steps
+    return kernel, (copy.to, source, width // size, to[0], other[0], to[1], other[1])
+
+
+def one_by_one(kernel: ir.Function, data: bytes) -> list[bytes]:
+    """The bytes of each parameter."""
+    area = layout.block_of(kernel.parameters)
+    parts: Iterable[tuple[int, int]] = [
+        (area.offsets[id(one)], layout.size_of_variable(one)) for one in kernel.parameters
+    ]
+    return [data[at : at + size] for at, size in parts]

@@ -1,0 +1,56 @@
+// Operations that were issued and have not run: where there are several streams or GPUs, what is unordered runs at the same
+// time, when the host waits for something.
+//
+// Until then, memory that the host may touch is closed to it. A read of it runs what is queued first. A write does so as
+// well, unless a kernel may be waiting for it.
+#include "runtime.h"
+#include <sys/mman.h>
+
+#define MOST_QUEUED 2000
+
+static int count;
+static bool talks, is_mixed, has_launch;
+static cudaStream_t from;  // of all launches, unless it is mixed
+static char title[160];
+
+bool is_queued(void) { return count != 0; }
+bool may_wait_for_host(void) { return talks; }
+bool defers(void) { return device_number("queues") && (gpu_count() > 1 || has_streams()); }
+
+static void close_one(Allocation *one, void *with) {
+  (void)with;
+  if (host_may_touch(one) && one->kind != REGISTERED) mprotect((void *)one->base, one->size, PROT_NONE);
+}
+static void open_one(Allocation *one, void *with) {
+  (void)with;
+  if (host_may_touch(one) && one->kind != REGISTERED) mprotect((void *)one->base, one->size, PROT_READ | PROT_WRITE);
+}
+
+void queued(cudaStream_t stream, const char *kernel, bool talks_to_host) {
+  if (kernel) {
+    is_mixed |= has_launch && stream_of(from) != stream_of(stream);
+    snprintf(title, sizeof title, "%s", kernel);
+    from = stream, has_launch = true;
+  }
+  talks |= talks_to_host;
+  if (!count++) each_allocation(close_one, 0);
+  if (count == MOST_QUEUED) run_queued();
+}
+
+void run_queued(void) {
+  LOCKED;
+  if (!count) return;
+  count = 0;
+  // Which of several streams has written something is not known: what they write is not held against the host.
+  void *snapshot = has_launch && !is_mixed ? snapshot_of_shared(64ull << 20) : 0;
+  Bytes answer;
+  int status = ask(REQUEST_RUN, &(Bytes){0}, &answer);
+  char *text = take_text(&answer);
+  keep_output(text, strlen(text));
+  each_allocation(open_one, 0);
+  if (snapshot) pending_changes(from, snapshot, talks ? 0 : title);
+  close_pending();
+  talks = is_mixed = has_launch = false;
+  free(answer.data);
+  if (status) fail_later(status);
+}

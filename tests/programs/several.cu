@@ -1,0 +1,186 @@
+// Programs with several streams or GPUs, each with a mistake, and their right twins: `several NAME` runs one. A comment
+// `expect NAME: CODE` is on a line that a finding names.
+#include <cstdio>
+#include <cstring>
+#include <cuda/atomic>
+
+constexpr int n = 512;
+constexpr size_t bytes = n * sizeof(int);
+
+__device__ int own;
+
+__global__ void set(int* x, int value) {
+    x[threadIdx.x] = value + own;  // expect two_kernels: data-race  // expect copy_too_early: data-race  // expect no_peer_access: missing-peer-access  // expect other_gpu: data-race
+}
+
+__global__ void add(int* to, const int* from) {
+    to[threadIdx.x] += from[threadIdx.x];
+}
+
+__global__ void exchange(int* mine, const int* theirs, unsigned* flags, int rank, int ranks) {
+    mine[threadIdx.x] = rank + 1;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::atomic_ref<unsigned, cuda::thread_scope_system> arrived(*flags);
+        arrived.fetch_add(1, cuda::memory_order_acq_rel);
+        while (arrived.load(cuda::memory_order_acquire) < ranks) {}
+    }
+    __syncthreads();
+    mine[threadIdx.x + n] = theirs[threadIdx.x];
+}
+
+#define CASE(name) static void name()
+
+// Two kernels on two streams write the same memory.
+static void kernels(bool is_right) {
+    cudaStream_t a, b;
+    cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking);
+    cudaEvent_t done;
+    cudaEventCreate(&done);
+    int* x;
+    cudaMalloc(&x, bytes);
+    set<<<1, n, 0, a>>>(x, 1);  // expect two_kernels: data-race
+    cudaEventRecord(done, a);
+    if (is_right) cudaStreamWaitEvent(b, done);
+    set<<<1, n, 0, b>>>(x, 2);  // expect two_kernels: data-race
+    cudaDeviceSynchronize();
+    int last;
+    cudaMemcpy(&last, x + n - 1, sizeof last, cudaMemcpyDefault);
+    if (is_right) printf("%d\n", last);
+    cudaFree(x);
+}
+CASE(two_kernels) { kernels(false); }
+CASE(two_kernels_right) { kernels(true); }
+
+// A copy to the host on another stream than the kernel that computes what is copied.
+static void copies(bool is_right) {
+    cudaStream_t a, b;
+    cudaStreamCreate(&a);
+    cudaStreamCreate(&b);
+    int *x, *result;
+    cudaMalloc(&x, bytes);
+    cudaMallocHost(&result, bytes);
+    set<<<1, n, 0, a>>>(x, 5);  // expect copy_too_early: data-race
+    cudaMemcpyAsync(result, x, bytes, cudaMemcpyDeviceToHost, is_right ? a : b);  // expect copy_too_early: data-race
+    cudaStreamSynchronize(is_right ? a : b);
+    if (is_right) printf("%d\n", result[7]);
+    cudaFree(x);
+    cudaFreeHost(result);
+}
+CASE(copy_too_early) { copies(false); }
+CASE(copy_right) { copies(true); }
+
+// Two copies to the same memory, of a stream each.
+CASE(two_copies) {
+    cudaStream_t a, b;
+    cudaStreamCreate(&a);
+    cudaStreamCreate(&b);
+    int *x, *y;
+    cudaMalloc(&x, bytes);
+    cudaMalloc(&y, bytes);
+    cudaMemcpyAsync(y, x, bytes, cudaMemcpyDeviceToDevice, a);  // expect two_copies: data-race
+    cudaMemsetAsync(y + n - 1, 0, sizeof(int), b);  // expect two_copies: data-race
+    cudaDeviceSynchronize();
+    cudaFree(x);
+    cudaFree(y);
+}
+
+// The default stream waits for all streams but those that say otherwise.
+CASE(default_stream) {
+    cudaStream_t a;
+    cudaStreamCreate(&a);
+    int* x;
+    cudaMalloc(&x, bytes);
+    set<<<1, n, 0, a>>>(x, 1);
+    add<<<1, n>>>(x, x);
+    add<<<1, n, 0, a>>>(x, x);
+    int last;
+    cudaMemcpy(&last, x + n - 1, sizeof last, cudaMemcpyDefault);
+    printf("%d\n", last);
+    cudaFree(x);
+}
+
+// Each GPU has variables and memory of its own.
+CASE(two_gpus) {
+    int *x[2], count, device, value, peer;
+    cudaGetDeviceCount(&count);
+    for (int i = 0; i < count; i++) {
+        cudaSetDevice(i);
+        cudaMalloc(&x[i], bytes);
+        value = 10 * (i + 1);
+        cudaMemcpyToSymbol(own, &value, sizeof value);
+        set<<<1, n>>>(x[i], i);
+    }
+    for (int i = 0; i < count; i++) {
+        cudaSetDevice(i);
+        cudaDeviceSynchronize();
+    }
+    cudaDeviceCanAccessPeer(&peer, 0, 1);
+    cudaDeviceEnablePeerAccess(0, 0);
+    add<<<1, n>>>(x[1], x[0]);
+    cudaMemcpyPeer(x[0], 0, x[1], 1, bytes);
+    cudaMemcpy(&value, x[0], sizeof value, cudaMemcpyDeviceToHost);
+    cudaGetDevice(&device);
+    cudaPointerAttributes about;
+    cudaPointerGetAttributes(&about, x[1]);
+    printf("%d %d %d %d %d\n", count, device, peer, about.device, value);
+    for (int i = 0; i < count; i++) cudaFree(x[i]);
+}
+
+CASE(no_peer_access) {
+    int* x;
+    cudaMalloc(&x, bytes);
+    cudaSetDevice(1);
+    set<<<1, n>>>(x, 1);
+    printf("%d\n", cudaDeviceSynchronize());
+}
+
+// A stream of one GPU and a stream of another are not ordered.
+static void gpus(bool is_right) {
+    int *x, *y;
+    cudaEvent_t done;
+    cudaMalloc(&x, bytes);
+    cudaEventCreate(&done);
+    set<<<1, n>>>(x, 3);  // expect other_gpu: data-race
+    cudaEventRecord(done);
+    cudaSetDevice(1);
+    cudaMalloc(&y, bytes);
+    if (is_right) cudaStreamWaitEvent(0, done);
+    cudaMemcpyPeerAsync(y, 1, x, 0, bytes, 0);  // expect other_gpu: data-race
+    int value;
+    cudaMemcpy(&value, y, sizeof value, cudaMemcpyDefault);
+    if (is_right) printf("%d\n", value);
+    cudaFree(x);
+    cudaFree(y);
+}
+CASE(other_gpu) { gpus(false); }
+CASE(other_gpu_right) { gpus(true); }
+
+// Kernels of two GPUs that wait for each other, through memory of the host.
+CASE(exchange_right) {
+    unsigned* flags;
+    int* x[2];
+    cudaHostAlloc(&flags, sizeof *flags, cudaHostAllocMapped);
+    *flags = 0;
+    for (int i = 0; i < 2; i++) {
+        cudaSetDevice(i);
+        cudaMalloc(&x[i], 2 * bytes);
+        cudaDeviceEnablePeerAccess(1 - i, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        cudaSetDevice(i);
+        exchange<<<1, n>>>(x[i], x[1 - i], flags, i, 2);
+    }
+    int value[2];
+    for (int i = 0; i < 2; i++) cudaMemcpy(&value[i], x[i] + n, sizeof(int), cudaMemcpyDefault);
+    printf("%d %d %u\n", value[0], value[1], *flags);
+    cudaFreeHost(flags);
+    for (int i = 0; i < 2; i++) cudaFree(x[i]);
+}
+
+int main(int, char** words) {
+#define RUN(name) if (!strcmp(words[1], #name)) name();
+    RUN(two_kernels) RUN(two_kernels_right) RUN(copy_too_early) RUN(copy_right) RUN(two_copies) RUN(default_stream)
+    RUN(two_gpus) RUN(no_peer_access) RUN(other_gpu) RUN(other_gpu_right) RUN(exchange_right)
+}

@@ -1,0 +1,46 @@
+"""Whole programs with several streams or GPUs: what is not ordered is found on its lines, right twins are silent."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ptxlab.programs.building import build
+from ptxlab.programs.program import ProgramOptions, run_program
+from tests.programs.tools import needs_compilers
+
+pytestmark = needs_compilers
+
+SOURCE = Path(__file__).parent / "several.cu"
+TEXT = SOURCE.read_text()
+CASES = re.findall(r"RUN\((\w+)\)", TEXT)[1:]
+OUTPUT = {
+    "two_kernels_right": "2\n",
+    "copy_right": "5\n",
+    "default_stream": "4\n",
+    "two_gpus": "2 1 1 1 31\n",
+    "no_peer_access": "700\n",
+    "other_gpu_right": "3\n",
+    "exchange_right": "2 1 2\n",
+}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("programs") / "several"
+    assert not build(SOURCE, made, "sm_80", [])
+    return made
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_several(program: Path, case: str, capfd: pytest.CaptureFixture[str]) -> None:
+    result = run_program([str(program), case], ProgramOptions(folders=[SOURCE.parent], gpus=2))
+    found = [one for one in result.findings if one.level != "note"]
+    lines = enumerate(TEXT.split("\n"), 1)
+    expected = {(code[1], at) for at, line in lines for code in re.finditer(rf"// expect {case}: ([\w-]+)", line)}
+    shown = [(one.code, label.span) for one in found for label in one.labels]
+    labels = {(code, at.source.position(at.start)[0]) for code, at in shown if at.source.name.endswith(SOURCE.name)}
+    assert labels == expected
+    assert len(found) == bool(expected)
+    printed = capfd.readouterr().out
+    assert printed == OUTPUT.get(case, "")
