@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import re
 from collections import Counter
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import ptxlab
+from ptxlab.measure.machine import commit
 from ptxlab.prove.replay import WRONG
 from tests.prove.pool import results
 from tests.prove.programs import make
@@ -29,11 +31,11 @@ LAUNCHES = ((1, 0), (1, 3), (1, 8), (2, 13), (2, 16), (3, 24), (3, 17))
 EXPLORED = ((1, 8), (2, 13))
 ASSUMED = ["len(x) == n", "len(y) == n"]
 CHANGES = [
-    (r"bar\.sync 0;", ""),
-    (r"bar\.warp\.sync -1;", ""),
-    (r"cp\.async\.wait_group \d;", ""),
+    (r"(?:@!?%p\d+ )?bar\.sync 0;", ""),
+    (r"(?:@!?%p\d+ )?bar\.warp\.sync -1;", ""),
+    (r"(?:@!?%p\d+ )?cp\.async\.wait_group \d;", ""),
     (r"cp\.async\.wait_group \d;", "cp.async.wait_group 3;"),
-    (r"cp\.async\.commit_group;", ""),
+    (r"(?:@!?%p\d+ )?cp\.async\.commit_group;", ""),
     (r"(st\.shared\.u32 \[%r\d+)\]", r"\1+4]"),
     (r"(ld\.shared\.u32 %v, \[%r\d+)\]", r"\1+4]"),
     (r"(st\.shared\.u32 \[%r\d+)\]", r"\1+2]"),
@@ -129,7 +131,13 @@ def main() -> None:
                 rows.append(row)
     print(json.dumps(dict(counts), indent=1))
     if given.output is not None:
-        written = {"counts": counts, "first": given.first, "proved mutants": rows}
+        written = {
+            "commit": commit(),
+            "processor": platform.machine(),
+            "counts": counts,
+            "first": given.first,
+            "proved mutants": rows,
+        }
         given.output.write_text(json.dumps(written, indent=1) + "\n")
 
 
