@@ -52,10 +52,9 @@ CASES = {
     "a cluster of two by two, columns of A, parts through memory": Case(
         Shape(1, 16, 2, cluster=4, beside=2, split_k=2, clustered=False, swap_ab=True), (40, 136, 136), a_along_k=False
     ),
+    "a cluster of four by two": Case(Shape(1, 64, 2, cluster=8, beside=2), (260, 136, 72)),
     "a cluster of four": Case(Shape(1, 32, 2, cluster=4), (200, 40, 72)),
-    "multicast in parts of k, side by side": Case(
-        Shape(1, 40, 2, cluster=2, beside=2), (56, 72, 136), a_along_k=False
-    ),
+    "multicast in parts of k, side by side": Case(Shape(1, 40, 2, cluster=2, beside=2), (56, 72, 136), a_along_k=False),
     "two stripes through one box": Case(Shape(1, 32, 2, tall=2, buffers=1), (200, 40, 72), a_along_k=False),
     "swapped, rows of any length": Case(Shape(1, 16, 2, split_k=3, swap_ab=True), (9, 37, 200), b_along_k=True),
     "bias and residual": Case(Shape(1, 16, 2, swap_ab=True), (20, 40, 72), extras=Extras(True, "relu", True)),

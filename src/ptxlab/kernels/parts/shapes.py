@@ -11,7 +11,7 @@ from ptxlab.kernels.parts.residuals import RingBoxes
 from ptxlab.kernels.parts.tile_stores import Boxes
 
 BLOCKS = 132  # as many as an H200 has SMs
-IN_CLUSTERS = 120  # of an H200 that has clusters of four at a time (evidence/product_clock.json)
+IN_CLUSTERS = {1: BLOCKS, 2: BLOCKS, 3: 117, 4: 120, 8: 120}  # of these, that have clusters of so many at a time
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Shape:
 
     @property
     def sms(self) -> int:
-        """SMs that have blocks at a time: where clusters have more than two, some stay without."""
-        return BLOCKS if self.blocks <= 2 else IN_CLUSTERS
+        """SMs that have blocks at a time: some have no place in a cluster of more than two, as the driver says."""
+        return IN_CLUSTERS.get(self.blocks, 96)
 
     @property
     def threads(self) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ptxlab.kernels.parts.operands import SECTOR
 from ptxlab.kernels.parts.shapes import Shape
-from ptxlab.kernels.wgmma_gemm.candidates import SMS, Problem, estimate, shapes
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, shapes
 
 if TYPE_CHECKING:
     pass
@@ -38,13 +38,13 @@ def inputs(problem: Problem, shape: Shape, cycles: float) -> list[float]:
     odd = [float(problem.size * length % SECTOR != 0) for length in lengths]
     rows, columns = shape.covered
     blocks = problem.tiles(shape) * shape.cluster * shape.split_k
-    each = ceil(blocks / SMS)
+    each = ceil(blocks / shape.sms)
     return [
         log2(high), log2(wide), log2(problem.steps), float(left), float(right), *odd,
         log2(shape.rows), log2(shape.columns), shape.columns / 64, float(shape.tall), float(shape.groups),
-        log2(shape.stages), float(shape.occupancy), float(shape.cluster), log2(shape.beside), log2(shape.split_k),
+        log2(shape.stages), float(shape.occupancy), log2(shape.cluster), log2(shape.beside), log2(shape.split_k),
         float(shape.split_k > 1 and not shape.clustered), float(shape.swap_ab), float(shape.pingpong),
-        log2(problem.boxes(shape).kept), float(shape.span < 64), log2(each), blocks / SMS / each,
+        log2(problem.boxes(shape).kept), float(shape.span < 64), log2(each), blocks / shape.sms / each,
         log2(ceil(problem.steps / shape.split_k)), high * wide / (problem.tiles(shape) * rows * columns),
         log2(ceil(high / rows)), log2(ceil(wide / columns)), float("evict_last" in shape.keep),
         float("evict_first" in shape.keep), log2(cycles), float(problem.size), float(problem.gated),

@@ -65,9 +65,7 @@ class Weights(Operand):
 def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
     """How the kernel is laid out."""
     operands = (
-        Tokens(
-            shape.rows, True, shape.stages, shape.beside, formats.element, keep=shape.keep[0]
-        ),
+        Tokens(shape.rows, True, shape.stages, shape.beside, formats.element, keep=shape.keep[0]),
         Weights(
             shape.columns,
             layout.right_along_k,
