@@ -3,10 +3,9 @@
     python benchmarks/fit_products.py fit [FILE ...]     fits `Costs`, and prints them: takes half an hour
     python benchmarks/fit_products.py train [FILE ...]   trains the networks of `correction.py`: needs torch
     python benchmarks/fit_products.py judge [FILE ...]   what both are worth
-    python benchmarks/fit_products.py keep FILE ...      writes evidence/random_products.json
+    python benchmarks/fit_products.py keep KEPT FILE ... writes to a file of evidence/
 
-FILEs are what `random_sizes.py` collected, by default evidence/random_products.json and random_products_middle.json; no
-GPU is needed. One size of eight is not learned from, and they are judged by those: how much longer the variant takes
+FILEs are what `random_sizes.py` collected, by default the three of evidence/; no GPU is needed. One size of eight is not learned from, and they are judged by those: how much longer the variant takes
 that is chosen than the fastest one that was measured. What counts is how variants of one size differ, so the mean error
 of each size counts for little, or nothing, and variants that are far from the fastest count for less. What is kept of
 each size is the medians of the fastest variants, and of as many of the others.
@@ -32,6 +31,7 @@ from ptxlab.kernels.wgmma_gemm.correction import TABLE, corrections, inputs, net
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "random_products.json"
 MIDDLE = EVIDENCE.with_name("random_products_middle.json")  # sizes between a quarter of a wave and four
+CLUSTERS = EVIDENCE.with_name("random_products_clusters.json")  # clusters of four and eight blocks
 CYCLES = 1755.0  # of an SM in a microsecond
 SLOW = 1.5  # times the fastest: slower variants are left out
 FEW = 3  # samples of a variant that was measured only until it was clearly slower
@@ -88,7 +88,7 @@ def measured(row: dict[str, Any], names: Sequence[str] | None) -> Measured:
     return Measured(row["size"]["type"], problem, statistics.median(row["cuBLAS"]), times)
 
 
-def keep(paths: Sequence[Path]) -> None:
+def keep(kept: Path, paths: Sequence[Path]) -> None:
     """Write what is kept of some files."""
     lines, about = [], []
     for path in paths:
@@ -99,10 +99,10 @@ def keep(paths: Sequence[Path]) -> None:
             others = times[KEPT:]
             some = times[:KEPT] + others[:: max(1, -(-len(others) // KEPT))]
             variants = [[round(time, 2), *(int(getattr(shape, name)) for name in FIELDS)] for shape, time in some]
-            kept = {"size": row["size"], "cuBLAS": row["cuBLAS"], "variants": variants}
-            lines.append(json.dumps(kept, separators=(",", ":")))
+            size = {"size": row["size"], "cuBLAS": row["cuBLAS"], "variants": variants}
+            lines.append(json.dumps(size, separators=(",", ":")))
     head = json.dumps({"about": about, "fields": FIELDS}, indent=1)[:-2]
-    EVIDENCE.write_text(head + ',\n "rows": [\n' + ",\n".join(lines) + "\n]}\n", encoding="utf-8")
+    kept.write_text(head + ',\n "rows": [\n' + ",\n".join(lines) + "\n]}\n", encoding="utf-8")
 
 
 def residuals(sizes: Sequence[Measured], costs: Costs) -> Any:
@@ -251,9 +251,10 @@ def main() -> None:
     """Fit, train, judge, or keep what was collected."""
     mode, *paths = sys.argv[1:] or ["judge"]
     if mode == "keep":
-        keep([*map(Path, paths)])
+        kept, *others = map(Path, paths)
+        keep(kept, others)
         return
-    sizes = [one for path in paths or [EVIDENCE, MIDDLE] for one in read(Path(path))]
+    sizes = [one for path in paths or [EVIDENCE, MIDDLE, CLUSTERS] for one in read(Path(path))]
     others = sizes[HELD_OUT - 1 :: HELD_OUT]
     learned = [one for number, one in enumerate(sizes) if number % HELD_OUT != HELD_OUT - 1]
     if mode == "fit":

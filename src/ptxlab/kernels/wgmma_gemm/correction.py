@@ -1,8 +1,8 @@
 """How much longer or shorter a variant takes than it is estimated to: what was learned from times on an H200.
 
 The mean of a few small networks, for all types, whose inputs are a product and a variant of it.
-`benchmarks/fit_products.py` trains them on seven of eight sizes of evidence/random_products.json and
-random_products_middle.json, and judges them by the others. Only how variants of one product differ was learned, so that
+`benchmarks/fit_products.py` trains them on seven of eight sizes of evidence/random_products.json,
+random_products_middle.json and random_products_clusters.json, and judges them by the others. Only how variants of one product differ was learned, so that
 numbers are of use among these alone.
 """
 
@@ -42,7 +42,7 @@ def inputs(problem: Problem, shape: Shape, cycles: float) -> list[float]:
     return [
         log2(high), log2(wide), log2(problem.steps), float(left), float(right), *odd,
         log2(shape.rows), log2(shape.columns), shape.columns / 64, float(shape.tall), float(shape.groups),
-        log2(shape.stages), float(shape.occupancy), log2(shape.cluster), log2(shape.beside), log2(shape.split_k),
+        log2(shape.stages), float(shape.occupancy), 1 + log2(shape.cluster), log2(shape.beside), log2(shape.split_k),
         float(shape.split_k > 1 and not shape.clustered), float(shape.swap_ab), float(shape.pingpong),
         log2(problem.boxes(shape).kept), float(shape.span < 64), log2(each), blocks / shape.sms / each,
         log2(ceil(problem.steps / shape.split_k)), high * wide / (problem.tiles(shape) * rows * columns),
