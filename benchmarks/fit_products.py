@@ -5,10 +5,11 @@
     python benchmarks/fit_products.py judge [FILE ...]   what both are worth
     python benchmarks/fit_products.py keep KEPT FILE ... writes to a file of evidence/
 
-FILEs are what `random_sizes.py` collected, by default the three of evidence/; no GPU is needed. One size of eight is not learned from, and they are judged by those: how much longer the variant takes
-that is chosen than the fastest one that was measured. What counts is how variants of one size differ, so the mean error
-of each size counts for little, or nothing, and variants that are far from the fastest count for less. What is kept of
-each size is the medians of the fastest variants, and of as many of the others.
+FILEs are what `random_sizes.py` collected, by default those of evidence/; no GPU is needed. One size of eight is not
+learned from, and they are judged by those: how much longer the variant takes that is chosen than the fastest one that
+was measured. What counts is how variants of one size differ, so the mean error of each size counts for little, or
+nothing, and variants that are far from the fastest count for less. What is kept of each size is the medians of the
+fastest variants, and of as many of the others.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The mean of a few small networks, for all types, whose inputs are a product and a variant of it.
 `benchmarks/fit_products.py` trains them on seven of eight sizes of evidence/random_products.json,
-random_products_middle.json and random_products_clusters.json, and judges them by the others. Only how variants of one product differ was learned, so that
-numbers are of use among these alone.
+random_products_middle.json and random_products_clusters.json, and judges them by the others. Only how variants of one
+product differ was learned, so that numbers are of use among these alone.
 """
 
 from __future__ import annotations
