@@ -156,7 +156,7 @@ class Shape:
         return max(self.stages * each, self.stored_from(each) + self.boxes(layout).bytes)
 
     def operands(self, layout: Layout) -> tuple[Operand, Operand]:
-        """Both operands: blocks side by side in a cluster share the first, those above each other the second."""
+        """Both operands: blocks side by side in a cluster share the first one, those below each other the second."""
         return (
             Operand(
                 self.rows,

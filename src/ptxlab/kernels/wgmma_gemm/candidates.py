@@ -23,9 +23,11 @@ IN_TURNS_COLUMNS = 128, 160, 192
 WAYS = (  # blocks of a cluster, how many are side by side, blocks that share k, and whether those are a cluster
     (1, 1, 1, True), (2, 1, 1, True), (2, 2, 1, True), *((1, 1, split_k, True) for split_k in (2, 3, 4)),
     *((cluster, 1, split_k, False) for split_k in (2, 3, 4, 5, 6, 8, 12, 16) for cluster in (1, 2)),
+)  # fmt: skip
+LARGE_CLUSTERS = (  # the same, which were measured for products of 16-bit elements
     *((4, beside, split_k, split_k == 1) for split_k in (1, 2, 3, 4) for beside in (1, 2, 4)),
     *((8, beside, split_k, split_k == 1) for split_k in (1, 2) for beside in (2, 4)),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ def sum_cycles(shape: Shape, costs: Costs) -> float:
 def shapes(problem: Problem) -> Iterator[Shape]:
     """Every variant that fits, with as many stages as fit."""
     steps = problem.steps
+    ways = WAYS[:2] if problem.gated else WAYS + LARGE_CLUSTERS if problem.size == 2 else WAYS
     multiple = (16 if problem.b_along_k else 2 * STRIPE) if problem.gated else 1  # of columns
     for swap_ab in (False,) if problem.gated else (False, True):
         for groups, tall, columns in _tiles(problem.m if swap_ab else max(problem.n, multiple)):
@@ -191,7 +194,7 @@ def shapes(problem: Problem) -> Iterator[Shape]:
             is_narrow = columns % 64 and columns % 32 == 0 and not problem.layout(tile).right_along_k
             span = 32 if is_narrow else 64  # what a block copies is what it multiplies
             most = min(steps // 2, BLOCKS * SMS // problem.tiles(tile))
-            for cluster, beside, split_k, clustered in WAYS[:2] if problem.gated else WAYS:
+            for cluster, beside, split_k, clustered in ways:
                 if split_k == 1 or split_k <= most:
                     way = replace(tile, cluster=cluster, beside=beside, split_k=split_k, clustered=clustered, span=span)
                     way = replace(way, keep=hints(problem, way))
