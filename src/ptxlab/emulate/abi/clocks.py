@@ -44,11 +44,11 @@ class Access:
 
 @struct
 class Page:
-    """The accesses to a stretch of memory: one for each word, or for each byte once parts of words are accessed."""
+    """The accesses to a stretch of memory: one for as many bytes as all accesses there so far have touched together."""
 
     number: u64  # the address over the size of a page, plus 1; 0: unused
     accesses: Pointer[Access]
-    fine: u32
+    shift: u32  # how many bytes that is, as an exponent of two
     written: u32  # whether any of the accesses writes
 
 

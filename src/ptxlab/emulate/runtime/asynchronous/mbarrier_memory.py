@@ -13,7 +13,7 @@ from ptxlab.emulate.abi.thread_parts import AT_PHASE
 from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.memory.memory import fail_because, in_block
 from ptxlab.emulate.runtime.order.reports import report_reinitialized
-from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
+from ptxlab.emulate.runtime.order.shadow import ASYNC, CHUNK_SHIFT, WARP_SHIFT, cell_in, find_page
 from ptxlab.isa.chapters.mbarrier import ARRIVALS
 from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64, unlikely
 
@@ -73,9 +73,9 @@ def report_overwritten(
     fault = thread.worker.fault
     at: u64 = offset + u64(trailing_zeros(u64, changed) // 8)
     if fault.kind == 0 and thread.worker.checks != 0:
-        page = find_page(thread.worker.history, address_of(block.order.pages), at)
+        page = find_page(thread.worker.history, address_of(block.order.pages), at, CHUNK_SHIFT)
         if cast(u64, page) != 0:
-            cell = page.accesses + ((at & (PAGE - 1)) if page.fine != 0 else (at & (PAGE - 1)) >> 2)
+            cell = cell_in(page, at)
             if cell.epoch != 0:
                 fault.other_instruction = cell.instruction + 1
                 fault.other_block = u64(cell.block)

@@ -12,7 +12,7 @@ from ptxlab.emulate.abi.address_spaces import Allocation
 from ptxlab.emulate.abi.clocks import Page
 from ptxlab.emulate.abi.state import Thread, Worker
 from ptxlab.emulate.runtime.memory.memory import find_allocation
-from ptxlab.emulate.runtime.order.shadow import PAGE, PAGE_SHIFT, WORDS, slot_of
+from ptxlab.emulate.runtime.order.shadow import PAGE, PAGE_SHIFT, slot_of
 from ptxlab.native import (
     Pointer,
     address_of,
@@ -96,16 +96,10 @@ def share_bytes(one: Pointer[Worker], other: Pointer[Worker]) -> u32:
 @native
 def overlap(page: Pointer[Page], twin: Pointer[Page]) -> boolean:
     """Whether two memories of a page have accesses to the same bytes, one of them a write."""
-    count: u32 = WORDS
-    shift: u32 = 0
-    twin_shift: u32 = 0
-    if (page.fine | twin.fine) != 0:
-        count = PAGE
-        shift = 2 - page.fine * 2
-        twin_shift = 2 - twin.fine * 2
-    for at in range(count):
-        mine = page.accesses + (at >> shift)
-        theirs = twin.accesses + (at >> twin_shift)
+    shift: u32 = min(page.shift, twin.shift)
+    for at in range(u32(PAGE) >> shift):
+        mine = page.accesses + (at >> (page.shift - shift))
+        theirs = twin.accesses + (at >> (twin.shift - shift))
         if (mine.epoch != 0 and theirs.epoch | theirs.next != 0) or (theirs.epoch != 0 and mine.next != 0):
             return True
     return False

@@ -12,7 +12,7 @@ from ptxlab.emulate.runtime.asynchronous.mbarrier_ledger import record_of
 from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.order.happens_before import companion, covers, doubt_of, is_covered
 from ptxlab.emulate.runtime.order.reports import report_absence
-from ptxlab.emulate.runtime.order.shadow import ASYNC, KIND, PAGE, PAGE_SHIFT, WARP_SHIFT, WORDS
+from ptxlab.emulate.runtime.order.shadow import ASYNC, KIND, PAGE, PAGE_SHIFT, WARP_SHIFT, WORD_SHIFT
 from ptxlab.emulate.runtime.order.vector_clocks import join
 from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
 
@@ -40,11 +40,10 @@ def note_exit(thread: Pointer[Thread]) -> None:
         page = block.order.pages.slots + slot
         if page.number == 0:
             continue
-        count: u32 = PAGE if page.fine != 0 else WORDS
-        size: u32 = PAGE // count
-        for at in range(count):
+        size: u32 = u32(1) << min(page.shift, u32(WORD_SHIFT))
+        for at in range(u32(PAGE) >> page.shift):
             access = page.accesses + at
-            offset: u64 = ((page.number - 1) << PAGE_SHIFT) + u64(at) * u64(size)
+            offset: u64 = ((page.number - 1) << PAGE_SHIFT) + (u64(at) << u64(page.shift))
             if access.epoch != 0:
                 note_late(thread, access, offset, size)
             number: u32 = access.next

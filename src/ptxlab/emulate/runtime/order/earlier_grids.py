@@ -19,7 +19,6 @@ from ptxlab.emulate.runtime.order.shadow import (
     PAGE,
     PAGE_SHIFT,
     WARP_SHIFT,
-    WORDS,
 )
 from ptxlab.emulate.runtime.order.vector_clocks import (
     GLOBAL_FENCE,
@@ -96,7 +95,7 @@ def mark_page(history: Pointer[History], page: Pointer[Page]) -> None:
     """Make the accesses of a page those of an earlier grid; memory that the two grids do not share is forgotten."""
     address: u64 = (page.number - 1) << PAGE_SHIFT
     is_shared = history.grids.shared_from <= address and address < history.grids.shared_up_to
-    for index in range(PAGE if page.fine != 0 else u32(WORDS)):
+    for index in range(u32(PAGE) >> page.shift):
         cell = page.accesses + index
         if not is_shared:
             cell.epoch = 0

@@ -19,18 +19,17 @@ from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.order.access_history import GENERATION
 from ptxlab.emulate.runtime.order.last_waits import note_pass
 from ptxlab.emulate.runtime.order.reports import add_first
-from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
+from ptxlab.emulate.runtime.order.shadow import ASYNC, CHUNK_SHIFT, WARP_SHIFT, cell_in, find_page
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
 
 @native
 def cell_at(block: Pointer[Block], offset: u64) -> Pointer[Access]:
     """What is remembered of a byte of shared memory; null if there is no memory for it."""
-    page = find_page(block.worker.history, address_of(block.order.pages), offset)
+    page = find_page(block.worker.history, address_of(block.order.pages), offset, CHUNK_SHIFT)
     if cast(u64, page) == 0:
         return cast(Pointer[Access], 0)
-    at: u64 = offset & (PAGE - 1)
-    return page.accesses + (at if page.fine != 0 else at >> 2)
+    return cell_in(page, offset)
 
 
 @native

@@ -166,6 +166,11 @@ def uncovered_lanes(thread: Pointer[Thread], access: Pointer[Access], how: u64) 
     if how == 0 and access.block == u32(thread.block.number) and warp == thread.number // 32:
         lanes = lanes & ~(u32(1) << thread.lane)
     first: u64 = key_of(u64(access.block), THREAD + warp * 32) + how
+    if lanes & (lanes - 1) == 0 and lanes != 0:
+        only: u64 = first + u64(trailing_zeros(u32, lanes))
+        epoch: u64 = u64(access.epoch)
+        is_own: boolean = epoch <= epoch_of(address_of(thread.order.known), only)
+        return 0 if is_own or epoch <= epoch_of(address_of(thread.block.order.known), only) else lanes
     lanes = lanes & ~covered_lanes(address_of(thread.order.known), first, u64(access.epoch))
     return lanes & ~covered_lanes(address_of(thread.block.order.known), first, u64(access.epoch))
 

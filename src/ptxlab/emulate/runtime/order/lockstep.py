@@ -14,7 +14,16 @@ from ptxlab.emulate.abi.findings import LOCKSTEP
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import is_known
 from ptxlab.emulate.runtime.order.reports import add_first, set_other
-from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, KIND, PAGE, PAGE_SHIFT, STRONG, WARP_SHIFT, slot_of
+from ptxlab.emulate.runtime.order.shadow import (
+    ASYNC,
+    COPY,
+    KIND,
+    PAGE_SHIFT,
+    STRONG,
+    WARP_SHIFT,
+    cell_in,
+    slot_of,
+)
 from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64
 
 
@@ -45,8 +54,7 @@ def note_lockstep(thread: Pointer[Thread], address: u64, bytes: u32, kind: u32, 
     page: Pointer[Page] = pages.slots + slot_of(pages, number)
     if page.number != number:
         return
-    at: u64 = offset & (PAGE - 1)
-    cell = page.accesses + (at if page.fine != 0 else at >> 2)
+    cell = cell_in(page, offset)
     if cell.epoch == 0 or is_known(thread, cell):
         return
     if cell.flags & (STRONG | COPY | ASYNC | KIND) != STRONG | STORE or cell.block != u32(thread.block.number):

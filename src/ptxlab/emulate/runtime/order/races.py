@@ -38,6 +38,7 @@ from ptxlab.emulate.runtime.order.reports import report_start, report_unwritten
 from ptxlab.emulate.runtime.order.shadow import (
     ACQUIRE,
     ASYNC,
+    CHUNK_SHIFT,
     COPY,
     FOLLOWED,
     FOLLOWS_VALUE,
@@ -58,6 +59,8 @@ from ptxlab.emulate.runtime.order.shadow import (
     UNUSED_SHIFT,
     WARP_SHIFT,
     WIDE,
+    WORD_SHIFT,
+    cell_in,
     find_page,
     slot_of,
     split_page,
@@ -204,9 +207,9 @@ def read_again(thread: Pointer[Thread], pages: Pointer[Pages], address: u64, fla
         return NEW
     number: u64 = (address >> PAGE_SHIFT) + 1
     page = pages.slots + slot_of(pages, number)
-    if page.number != number or page.fine != 0:
+    if page.number != number or page.shift != WORD_SHIFT:
         return NEW
-    cell = page.accesses + ((address & (PAGE - 1)) >> 2)
+    cell = page.accesses + ((address & (PAGE - 1)) >> WORD_SHIFT)
     block = thread.block
     if cell.epoch != 0 and (
         cell.epoch > block.order.settled_epoch
@@ -233,8 +236,8 @@ def note_word(
     instruction: u32, space: u32,
 ) -> u32:  # fmt: skip
     """What `note` does, for an aligned word: without loops, since most accesses are to one."""
-    page = find_page(thread.worker.history, pages, address)
-    if unlikely(cast(u64, page) == 0) or page.fine != 0:
+    page = find_page(thread.worker.history, pages, address, WORD_SHIFT)
+    if unlikely(cast(u64, page) == 0) or page.shift != WORD_SHIFT:
         return note(thread, pages, variables, address, 4, flags, instruction, space)
     if flags & ACQUIRE != 0:
         acquire_all(thread, variables, address, 4, flags)
@@ -242,7 +245,7 @@ def note_word(
         if page.written == 0 and space == GLOBAL_SPACE:
             keep_page(thread, address)
         page.written = 1
-    cell = page.accesses + ((address & (PAGE - 1)) >> 2)
+    cell = page.accesses + ((address & (PAGE - 1)) >> WORD_SHIFT)
     is_written: boolean = has_value(cell)
     stored: u32 = stored_by(cell)
     strong: u32 = cell.flags
@@ -311,13 +314,15 @@ def note(
     is_written: boolean = False
     stored: u32 = NEVER_STORED
     strong: u32 = 0
+    coarsest: u32 = CHUNK_SHIFT if flags & STRONG == 0 else u32(WORD_SHIFT)  # what synchronizes goes by words
     if flags & ACQUIRE != 0:
         acquire_all(thread, variables, start, bytes, flags)
     while at < end:
-        page = find_page(history, pages, at)
         stop: u64 = (at | (PAGE - 1)) + 1
         if stop > end:
             stop = end
+        shift: u32 = min(u32(trailing_zeros(u64, at | stop)), coarsest)
+        page = find_page(history, pages, at, shift)
         if space == GLOBAL_SPACE and flags & KIND != LOAD and (cast(u64, page) == 0 or page.written == 0):
             keep_page(thread, at)
         if unlikely(cast(u64, page) == 0):
@@ -325,16 +330,11 @@ def note(
             return 0
         if flags & KIND != LOAD:
             page.written = 1
-        if page.fine == 0 and ((at | stop) & 3) != 0 and not split_page(history, page):
+        if page.shift > shift and not split_page(history, page, shift):
             history.unwatched += 1
             return 0
-        cell = page.accesses
-        step: u64 = 4
-        if page.fine != 0:
-            cell = cell + (at & (PAGE - 1))
-            step = 1
-        else:
-            cell = cell + ((at & (PAGE - 1)) >> 2)
+        cell = cell_in(page, at)
+        step: u64 = u64(1) << u64(page.shift)
         while at < stop:
             is_written = is_written or has_value(cell)
             stored = max(stored, stored_by(cell))

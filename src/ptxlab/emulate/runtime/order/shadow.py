@@ -1,7 +1,7 @@
-"""Shadow memory: for each word of memory, or each byte where that matters, the accesses that others may conflict with.
+"""Shadow memory: for each 16 bytes of memory, or fewer where that matters, the accesses that others may conflict with.
 
-Memory is remembered page by page, from the first access on. When a page is first accessed by parts of words, it is
-split into bytes, so that neighbouring bytes are never taken for each other.
+Memory is remembered page by page, from the first access on: by as many bytes as that accesses together. When a page is
+accessed by fewer, it is split, so that neighbouring bytes are never taken for each other.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ FOLLOWS_VALUE = 1 << 31
 
 PAGE_SHIFT = 10
 PAGE = 1 << PAGE_SHIFT
-WORDS = PAGE // 4
+WORD_SHIFT = 2
+CHUNK_SHIFT = 4  # the most bytes that are remembered together, as an exponent of two
 ACCESS_SIZE = size_of(Access)
 PAGE_SIZE = size_of(Page)
 FIRST_CAPACITY = 64
@@ -81,28 +82,34 @@ def slot_of(pages: Pointer[Pages], number: u64) -> u32:
 
 
 @native(inline=True)
-def find_page(history: Pointer[History], pages: Pointer[Pages], address: u64) -> Pointer[Page]:
-    """The page of an address; null if there is no memory left for a new one."""
+def find_page(history: Pointer[History], pages: Pointer[Pages], address: u64, shift: u32) -> Pointer[Page]:
+    """The page of an address; null if there is no memory left for a new one, which has that `shift`."""
     number: u64 = (address >> PAGE_SHIFT) + 1
     if pages.capacity != 0:
         page = pages.slots + slot_of(pages, number)
         if page.number == number:
             return page
-    return add_page(history, pages, number)
+    return add_page(history, pages, number, shift)
+
+
+@native(inline=True)
+def cell_in(page: Pointer[Page], address: u64) -> Pointer[Access]:
+    """What is remembered of the bytes at an address in a page."""
+    return page.accesses + (u32(address & (PAGE - 1)) >> page.shift)
 
 
 @native
-def add_page(history: Pointer[History], pages: Pointer[Pages], number: u64) -> Pointer[Page]:
+def add_page(history: Pointer[History], pages: Pointer[Pages], number: u64, shift: u32) -> Pointer[Page]:
     nowhere = cast(Pointer[Page], 0)
     if pages.count * 2 >= pages.capacity and not grow(pages):
         return nowhere
-    accesses = claim(history, WORDS)
+    accesses = claim(history, u32(PAGE) >> shift)
     if cast(u64, accesses) == 0:
         return nowhere
     page = pages.slots + slot_of(pages, number)
     page.number = number
     page.accesses = accesses
-    page.fine = 0
+    page.shift = shift
     page.written = 0
     pages.count += 1
     return page
@@ -126,7 +133,7 @@ def grow(pages: Pointer[Pages]) -> boolean:
             page = pages.slots + slot_of(pages, old[index].number)
             page.number = old[index].number
             page.accesses = old[index].accesses
-            page.fine = old[index].fine
+            page.shift = old[index].shift
             page.written = old[index].written
     free(cast(Pointer[u8], old))
     return True
@@ -143,20 +150,21 @@ def claim(history: Pointer[History], count: u32) -> Pointer[Access]:
 
 
 @native
-def split_page(history: Pointer[History], page: Pointer[Page]) -> boolean:
-    """Remember each byte of a page by itself from now on."""
-    bytes = claim(history, PAGE)
-    if cast(u64, bytes) == 0:
+def split_page(history: Pointer[History], page: Pointer[Page], shift: u32) -> boolean:
+    """Remember fewer bytes of a page together from now on."""
+    finer = claim(history, u32(PAGE) >> shift)
+    if cast(u64, finer) == 0:
         return False
-    for index in range(PAGE):
-        word = page.accesses + index // 4
-        copy_bytes(cast(Pointer[u8], bytes + index), cast(Pointer[u8], word), ACCESS_SIZE)
-        if index % 4 != 3:
-            bytes[index].next = copy_chain(history, word.next)
+    parts: u32 = u32(1) << (page.shift - shift)
+    for index in range(u32(PAGE) >> shift):
+        whole = page.accesses + index // parts
+        copy_bytes(cast(Pointer[u8], finer + index), cast(Pointer[u8], whole), ACCESS_SIZE)
+        if index % parts != parts - 1:
+            finer[index].next = copy_chain(history, whole.next)
     free(cast(Pointer[u8], page.accesses))
-    history.bytes -= u64(WORDS) * ACCESS_SIZE
-    page.accesses = bytes
-    page.fine = 1
+    history.bytes -= u64(u32(PAGE) >> page.shift) * ACCESS_SIZE
+    page.accesses = finer
+    page.shift = shift
     return True
 
 
@@ -226,7 +234,7 @@ def free_pages(history: Pointer[History], pages: Pointer[Pages]) -> None:
     for index in range(pages.capacity):
         page = pages.slots + index
         if page.number != 0:
-            count: u32 = PAGE if page.fine != 0 else WORDS
+            count: u32 = u32(PAGE) >> page.shift
             for at in range(count):
                 number: u32 = page.accesses[at].next
                 while number != 0:

@@ -30,6 +30,7 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     WARP,
     advance,
     forget,
+    is_equal,
     join,
     join_tensor_entries,
     key_of,
@@ -166,7 +167,8 @@ def order_lanes(block: Pointer[Block], base: u32, members: u32, doubt: u64) -> N
             top = thread.order.epoch
         if members >> lane & 1 != 0:
             add_copies(scratch, thread)
-            join(scratch, address_of(thread.order.known))
+            if not is_equal(scratch, address_of(thread.order.known)):
+                join(scratch, address_of(thread.order.known))
         elif thread.status != DONE:
             is_whole = False
     for lane in range(lanes):
@@ -179,9 +181,10 @@ def order_lanes(block: Pointer[Block], base: u32, members: u32, doubt: u64) -> N
         if members >> lane & 1 == 0:
             continue
         thread = block.threads + (base + lane)
-        pass_on(address_of(thread.order.known), scratch, doubt)
-        if doubt != 0:
-            join_tensor_entries(address_of(thread.order.known), scratch)
+        if not is_equal(address_of(thread.order.known), scratch):
+            pass_on(address_of(thread.order.known), scratch, doubt)
+            if doubt != 0:
+                join_tensor_entries(address_of(thread.order.known), scratch)
         if not is_whole:
             thread.order.epoch += 1
             continue

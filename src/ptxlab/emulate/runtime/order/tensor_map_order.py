@@ -21,12 +21,12 @@ from ptxlab.emulate.runtime.order.shadow import (
     ANY_PROXY,
     ASYNC,
     COPY,
-    PAGE,
     PAGE_SHIFT,
     SCATTER,
     SIZE_SHIFT,
     WARP_SHIFT,
     WIDE,
+    cell_in,
     slot_of,
 )
 from ptxlab.emulate.runtime.order.vector_clocks import (
@@ -219,8 +219,7 @@ def write_at(history: Pointer[History], address: u64) -> Pointer[Access]:
     page: Pointer[Page] = history.pages.slots + slot_of(address_of(history.pages), number)
     if page.number != number:
         return nothing
-    at: u64 = address & (PAGE - 1)
-    cell = page.accesses + (at if page.fine != 0 else at >> 2)
+    cell = cell_in(page, address)
     return cell if cell.epoch != 0 else nothing
 
 

@@ -12,7 +12,7 @@ from ptxlab.emulate.abi.findings import UNREAD
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import TensorAccess
 from ptxlab.emulate.runtime.order.reports import add_first
-from ptxlab.emulate.runtime.order.shadow import KIND, PAGE, PAGE_SHIFT, SIZE, SIZE_SHIFT, slot_of
+from ptxlab.emulate.runtime.order.shadow import KIND, PAGE_SHIFT, SIZE, SIZE_SHIFT, cell_in, slot_of
 from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
 from ptxlab.isa.units.tensor_memory import BAND, COLUMNS
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
@@ -30,9 +30,9 @@ def accumulator_at(pages: Pointer[Pages], lane: u32, column: u32) -> Pointer[Acc
     if pages.capacity == 0:
         return nothing
     page = pages.slots + slot_of(pages, number)
-    if page.number != number or page.fine != 0:
+    if page.number != number:
         return nothing
-    cell = page.accesses + ((address & (PAGE - 1)) >> 2)
+    cell = cell_in(page, address)
     if cell.epoch == 0 or cell.flags & SIZE != PRODUCT << SIZE_SHIFT:
         return nothing
     return cell

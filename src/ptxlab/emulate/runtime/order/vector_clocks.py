@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import VectorClock
-from ptxlab.native import Pointer, free_items, native, reserve, u32, u64
+from ptxlab.native import Pointer, boolean, free_items, native, reserve, u32, u64
 
 # A key is the number of a block, then what of it: all of it, a warp, a thread, or the copies that a thread has started.
 BLOCK_SHIFT = 22
@@ -140,6 +140,19 @@ def join(known: Pointer[VectorClock], source: Pointer[VectorClock]) -> None:
             known.items[to].epoch = source.items[new].epoch
     if known.count > MOST:
         coarsen(known)
+
+
+@native
+def is_equal(known: Pointer[VectorClock], source: Pointer[VectorClock]) -> boolean:
+    """Whether two clocks have the same entries, so that neither has anything to join of the other."""
+    if known.count != source.count:
+        return False
+    for index in range(known.count):
+        one = known.items + index
+        other = source.items + index
+        if one.key != other.key or one.epoch != other.epoch:
+            return False
+    return True
 
 
 @native
