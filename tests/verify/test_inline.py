@@ -74,3 +74,23 @@ def test_what_is_not_translated_has_its_line() -> None:
     line = SOURCE[: SOURCE.index("    CHECK_INPUT(x);\n    const")].count("\n") + 1
     with pytest.raises(InlineError, match=f"line {line}: `;` is not translated"):
         _mean(SOURCE.replace("    CHECK_INPUT(x);\n    const", "    x = ;\n    const"))
+
+
+HOST = r"""
+int sizes(torch::Tensor in, std::tuple<int, int> pair) {
+    const auto [first, second] = pair;
+    if (first < 0) throw std::invalid_argument("less than 0");
+    double scale = (scalar_t)in.size(0);
+    return (int)(scale) + first * second;
+}
+"""
+
+
+def test_names_casts_and_exceptions_of_a_host_function() -> None:
+    """`in` is a name in C++, and `(word)value` a cast."""
+    sizes = loader(LIBRARY, "sm_80")("sizes", "", HOST, ["sizes"]).sizes
+    assert sizes(X, (2, 3)) == 12
+    with pytest.raises(RuntimeError, match="less than 0"):
+        sizes(X, (-1, 3))
+    with pytest.raises(InlineError, match="line 5: `=` is not translated"):  # torch would compute
+        loader(LIBRARY, "sm_80")("sizes", "", HOST.replace("double scale", "in.index({0})"), ["sizes"])

@@ -119,7 +119,7 @@ class Tools:
         return found
 
     def _named(self, string: re.Match[str]) -> str:
-        """A path in PTX: whole if it is below the root, and otherwise the name alone, which is no file here."""
+        """A path in PTX: whole if it is below the root, and otherwise the name alone."""
         if string["path"] is None or "/" not in string["path"]:
             return string[0]
         found = (self.root / string["path"]).resolve()
