@@ -28,7 +28,7 @@ BLOCK = re.compile(
     r"|^<!-- source: (?P<module>[\w.]+) (?P<names>[\w. ]+) -->\n.*?^<!-- end -->$",
     re.MULTILINE | re.DOTALL,
 )
-MOST = 60_000  # bytes of a picture
+MOST = 70_000  # bytes of a picture
 
 
 class Page:

@@ -94,7 +94,7 @@ def test_a_traceback_ends_at_the_line_of_the_user() -> None:
     assert (own.line, last.name) == ("kernel.launch(1, 8, [np.zeros(4, np.uint32)])", "launch")
     lines = error._render_traceback_()
     assert lines[1].strip() == own.line
-    assert "out-of-bounds" in lines[3]
+    assert any("out-of-bounds" in line for line in lines[2:])
 
 
 def test_ipython_shows_the_short_traceback(tmp_path: Path) -> None:

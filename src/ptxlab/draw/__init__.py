@@ -8,6 +8,7 @@ is SVG in a notebook, and saves as a file:
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.draw.accesses import accesses
@@ -21,6 +22,8 @@ from ptxlab.draw.timeline import TimelinePicture, timeline
 if TYPE_CHECKING:
     from ptxlab.draw.boxes import box as box
     from ptxlab.draw.boxes import im2col as im2col
+    from ptxlab.draw.footprints import blocks as blocks
+    from ptxlab.draw.footprints import cluster as cluster
 
 __all__ = [
     "Cell",
@@ -29,7 +32,9 @@ __all__ = [
     "Picture",
     "TimelinePicture",
     "accesses",
+    "blocks",
     "box",
+    "cluster",
     "descriptor",
     "fragments",
     "im2col",
@@ -41,8 +46,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Pictures that need the emulator's runtime import it on first use: it takes longer than all others together."""
-    if name not in ("box", "im2col"):
+    places = {"blocks": "footprints", "box": "boxes", "cluster": "footprints", "im2col": "boxes"}
+    if name not in places:
         raise AttributeError(f"module 'ptxlab.draw' has no attribute {name!r}")
-    from ptxlab.draw import boxes
-
-    return getattr(boxes, name)
+    return getattr(import_module(f"ptxlab.draw.{places[name]}"), name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxlab.draw.numbers import listed
 from ptxlab.draw.picture import Cell, Panel, Picture
 from ptxlab.isa.memory_system import BANKS, SECTOR
 
@@ -50,7 +51,7 @@ def _wavefronts(words: dict[int, list[int]], title: str) -> Panel:
     for bank, own in enumerate(banks):
         for row, word in enumerate(own):
             lanes = words[word]
-            cells[row][bank] = Cell(_lanes(lanes), lanes[0])
+            cells[row][bank] = Cell(listed(lanes), lanes[0])
     goes = "one wavefront" if rows == 1 else f"{rows}-way bank conflict: {rows} words of one bank, {rows} wavefronts"
     return Panel(
         f"{title}: those served by each bank, in each wavefront",
@@ -76,19 +77,10 @@ def _global(found: dict[str, Any]) -> Panel:
     touched = sorted(sectors)
     cells: list[list[Cell | None]] = []
     for start in range(0, len(touched), ACROSS):
-        row = [Cell(_lanes(sectors[sector]), sectors[sector][0]) for sector in touched[start : start + ACROSS]]
+        row = [Cell(listed(sectors[sector]), sectors[sector][0]) for sector in touched[start : start + ACROSS]]
         cells.append([*row, *[None] * (ACROSS - len(row))])
     lanes = sum(address is not None for address in found["addresses"])
     ideal = min(-(-lanes * size // SECTOR), len(touched))
     note = f"{len(touched)} sectors of {SECTOR} bytes; {lanes} lanes with {size} bytes each could do with {ideal}"
     names = [f"0x{touched[start] * SECTOR:x}" for start in range(0, len(touched), ACROSS)]
     return Panel("the sectors that are touched, and the lanes that want them", cells, names, [""] * ACROSS, note=note)
-
-
-def _lanes(lanes: list[int]) -> str:
-    """`3`, `0-7`, or `0,4,8`; of many apart the first and how many."""
-    if len(lanes) == 1:
-        return str(lanes[0])
-    if lanes == list(range(lanes[0], lanes[-1] + 1)):
-        return f"{lanes[0]}-{lanes[-1]}"
-    return ",".join(map(str, lanes)) if len(lanes) <= 3 else f"{lanes[0]}+{len(lanes) - 1}"
