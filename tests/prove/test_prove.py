@@ -281,7 +281,7 @@ UNKNOWN = [
     ("mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x; ld.global.u32 %r1, [%d1]; mul.wide.u32 %d2, %r1, 4;"
      " add.u64 %d2, %d2, %x;\nst.global.u32 [%d2], %t;", "a value from memory"),
     ("setp.lt.u32 %p1, %t, 5; @%p1 bra skip;\nbar.sync 0;\nskip:", "threads of one block may decide differently"),
-    ("mbarrier.init.shared.b64 [tile], 1;", "asynchronous operations are not followed"),
+    ("mbarrier.init.shared.b64 [tile], 1;\nmbarrier.inval.shared.b64 [tile];", "`mbarrier.inval.shared.b64` is not"),
     ("setp.lt.u32 %p1, %t, 5; @%p1 bra skip;\nshfl.sync.bfly.b32 %r1, %t, 1, 31, -1;\nskip:",
      "threads of one warp may decide differently"),
     ("bar.warp.sync 15;", "a mask of lanes other than a constant for the whole warp is not followed"),

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ptxlab.flow.expressions import PARAMETER, SPECIAL, Linear
+
 from .segments import Access, Segment
-from .terms import Loop
+from .terms import TRUE, Loop, Symbol, leaves
 
 FREE = 1 << 20  # a turn of which nothing is known
 MOST_TURNS = 6  # that are counted
+_FIXED = (SPECIAL, PARAMETER)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +52,9 @@ def _followed(copy: Access, most: int) -> Iterator[Pending]:
     while waiting:
         segment, commits, since, exact = waiting.pop()
         for after, back in segment.successors:
-            committed = min(commits + after.commits, most)
-            if after.waits is not None and committed > after.waits:
+            is_own = copy.unit in after.units and _holds(after.condition, copy)
+            committed = min(commits + after.commits, most) if is_own else commits
+            if is_own and after.waits is not None and committed > after.waits:
                 continue
             turns, others = _moved(segment, after, back, since, exact)
             key = (after, committed, frozenset(turns.items()), frozenset(others.items()))
@@ -58,6 +62,16 @@ def _followed(copy: Access, most: int) -> Iterator[Pending]:
                 seen.add(key)
                 waiting.append((after, committed, turns, others))
                 yield Pending(copy, after, turns, others)
+
+
+def _holds(condition: Linear, copy: Access) -> bool:
+    """Whether a condition holds for the thread that started a copy, whenever it comes to it."""
+    return condition == TRUE or (condition in copy.path and not is_changing(condition))
+
+
+def is_changing(condition: Linear) -> bool:
+    """Whether a predicate may differ between two times at which a thread asks for it."""
+    return any(isinstance(atom.detail, (Loop, Symbol)) or atom.kind not in _FIXED for atom in leaves([condition]))
 
 
 def _moved(

@@ -17,6 +17,7 @@ from ptxlab.flow.control import END
 from ptxlab.flow.expressions import Atom, Linear
 from ptxlab.isa import Jump
 
+from .cycles import cyclic_forms
 from .effects import Effects
 from .loops import closed_form, continued, limits_of, spread
 from .registers import Registers
@@ -137,6 +138,8 @@ class Execution:
                 continue
             segment = self._effects.happen(Here(at, guard, path, state, segment, loops))
             self._registers.write(at, guard, state, loops)
+            if at in self._effects.asynchronous.waits:
+                state[self._effects.asynchronous.waits[at]] = TRUE
         if block.end < len(facts.instructions):
             leaving.append((number + 1, Arrival(path, state, segment)))
         return leaving
@@ -160,7 +163,7 @@ class Execution:
         self._forget(mark, here.segment, edges)
         return self._generic(head, here, loops)
 
-    def _forget(self, mark: tuple[int, int, int, int], segment: Segment, edges: int) -> None:
+    def _forget(self, mark: tuple[int, ...], segment: Segment, edges: int) -> None:
         self.notes.forget(mark)
         del segment.successors[edges:]
 
@@ -215,6 +218,8 @@ class Execution:
                 if r not in closed
                 and (value := closed_form(terms, here.state[r], heads[r], after.get(r), loop)) is not None
             }
+            heads = {r: value for r, value in heads.items() if r not in closed and r not in forms}
+            forms |= cyclic_forms(terms, loop, here.state, heads, after)
             if not forms or round == ROUNDS:
                 break
             closed |= forms
@@ -222,6 +227,7 @@ class Execution:
         if back:
             spread(loop, {r: (here.state[r], after.get(r)) for r in changing if r not in closed}, symbols)
             stays = [one for one in path if one not in here.path]
+            loop.entry, loop.stays = here.path, tuple(stays)
             loop.facts.append(continued(terms, loop, stays))
             loop.limits += limits_of(terms, loop, stays)
             for arrival in back:

@@ -85,6 +85,7 @@ class Space:
         self._compared: dict[frozenset[tuple[Monomial, int]], Poly] = {}
         self._monomials: set[Monomial] = set()
         self._bounded: set[Monomial] = set()
+        self._divisions: list[tuple[Poly, int, Poly, Poly]] = []
         self._count = 0
 
     def variable(self, name: str, low: int, high: int) -> Poly:
@@ -141,6 +142,7 @@ class Space:
         quotient, rest = self.fresh(low // divisor, high // divisor), self.fresh(0, divisor - 1)
         whole = quotient.times(Poly.of(divisor)).plus(rest)
         self.facts.append(self.formula(value) == self.formula(whole))
+        self._divisions.append((value, divisor, quotient, rest))
         return quotient, rest
 
     def at_most(self, one: Poly, other: Poly) -> Any:
@@ -170,6 +172,19 @@ class Space:
                 if len(found) < MOST_LEMMAS:
                     found.append(z3.Implies(self.formula(compared) >= 0, self.formula(product) >= 0))
         self._monomials = own
+        return found
+
+    def distances(self) -> list[Any]:
+        """How far apart two quotients by one number are, as a variable: it is bounded where they are not."""
+        found: list[Any] = []
+        for number, (value, divisor, quotient, rest) in enumerate(self._divisions):
+            for other, same, before, left in self._divisions[:number]:
+                if same == divisor:
+                    self._count += 1
+                    apart = z3.Int(f"#{self._count}")
+                    found.append(apart == self.formula(quotient.plus(before, -1)))
+                    step = self.formula(value.plus(other, -1).plus(rest, -1).plus(left))
+                    found.append(divisor * apart == step)
         return found
 
     def products(self) -> list[Any]:

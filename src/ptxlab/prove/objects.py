@@ -115,7 +115,7 @@ class Objects:
             needed = {*access.segment.loops, *loops_of([*access.path, offset])}
             turns = {loop: turn for loop, turn in one.turns.items() if loop in needed}
             key = (object.key, offset.terms, offset.type, access.path, access.kind, access.order, access.bytes,
-                   access.align, access.is_collective, access.is_async, frozenset(turns.items()),
+                   access.align, access.is_collective, access.unit, access.epoch, frozenset(turns.items()),
                    access.segment.loops)  # fmt: skip
             group = found.get(key)
             if group is None:

@@ -8,9 +8,12 @@ from .barriers import Barriers
 from .bounds import Bounds
 from .execution import Execution
 from .objects import Object, Objects
+from .orders import PROXY, Orders
 from .questions import Obligation, Questions
 from .races import Races
 from .reasons import unknown_address
+from .rings import Rings
+from .tensors import Tensors
 
 
 class Proof:
@@ -18,6 +21,14 @@ class Proof:
 
     def __init__(self, execution: Execution, shared: int, sizes: dict[str, int]) -> None:
         accesses = [access for segment in execution.notes.segments for access in segment.accesses]
+        self.orders: Orders | None = None
+        """What mbarriers order; None without them, so that it does not matter where between barriers accesses are."""
+        is_ordered = any(event.address is not None for event in execution.notes.events)
+        if is_ordered or any(access.unit in PROXY for access in accesses):
+            self.orders = Orders(execution)
+        else:
+            for access in accesses:
+                access.epoch = 0
         self.execution, self.objects = execution, Objects(accesses, shared, sizes)
         self.questions = Questions(execution.terms, sizes)
         self.obligations: list[Obligation] = []
@@ -42,6 +53,13 @@ class Proof:
         """Show that all threads of a block take the same decisions on the way to each barrier."""
         self.obligations += Barriers(self.execution, self.questions).show(milliseconds)
 
+    def show_mbarriers(self, milliseconds: int) -> None:
+        """Show that waits at mbarriers are for the phases that they are taken for."""
+        if self.orders is not None:
+            self.obligations += Rings(self.orders, self.questions).show(milliseconds)
+
     def show_races(self, milliseconds: int, deadline: float) -> None:
         """Show that no two accesses of different threads conflict."""
-        self.obligations += Races(self.execution, self.objects, self.questions).show(milliseconds, deadline)
+        races = Races(self.execution, self.objects, self.questions, self.orders)
+        self.obligations += races.show(milliseconds, deadline)
+        self.obligations += Tensors(self.execution, self.questions).show(milliseconds)

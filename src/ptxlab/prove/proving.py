@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ptxlab import author, ir
+from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.flow import Facts
 from ptxlab.ir.origin import Origins, line_span
 from ptxlab.measure import Launch
@@ -23,7 +24,7 @@ from .questions import PATIENT, QUICK, Obligation
 from .replay import UNORDERED, WRONG, replay, wrong_in
 from .segments import UnsupportedError
 from .solver import require_solver
-from .terms import AXES, Terms, leaves
+from .terms import AXES, Box, Terms, leaves
 from .verdict import OPEN, PROVED, REFUTED, Counterexample, Gap, Verdict, count
 
 LARGEST = (1 << 31) - 1
@@ -102,11 +103,13 @@ class _Proving:
         facts = Facts.of(self.kernel)
         lines = _lines(self.kernel, facts)
         try:
-            execution = Execution(facts, Terms(facts, self.block), lines)
+            execution = Execution(facts, Terms(facts, self.block, self.shared, self._boxes()), lines)
+            proof = Proof(execution, self.shared, dict(self.example.sizes) if self.example else {})
         except UnsupportedError as wrong:
-            return self._say(OPEN, [Gap("unsupported", (lines[wrong.at],), "this is not followed", wrong.reason)])
+            gap = Gap("unsupported", (lines[wrong.at],), "this is not followed", wrong.reason, wrong.help)
+            return self._say(OPEN, [gap])
+        self.proof = proof
         self._describe(execution)
-        self.proof = proof = Proof(execution, self.shared, dict(self.example.sizes) if self.example else {})
         self._set_ranges(execution)
         pointers = {one.title for one in self.kernel.parameters if one.type.width == 64}  # also those that are not used
         scalars = frozenset(one.title for one in self.kernel.parameters if one.title not in proof.objects.sizes)
@@ -117,6 +120,7 @@ class _Proving:
         proof.show_known()
         proof.obligations += self._bounds()
         proof.show_barriers(QUICK)
+        proof.show_mbarriers(QUICK)
         proof.show_races(QUICK, self.deadline)
         self._retry()
         open = [one for one in proof.obligations if one.status != PROVED]
@@ -130,6 +134,13 @@ class _Proving:
         if counterexample is not None:
             return self._say(REFUTED, counterexample=counterexample)
         return self._say(OPEN, _gaps(open))
+
+    def _boxes(self) -> dict[str, Box]:
+        """What copies by the tensor maps of the example move."""
+        given = zip(self.kernel.parameters, self.args or (), strict=False)
+        return {
+            one.title: Box(tuple(value.box), value.box_bytes) for one, value in given if isinstance(value, TensorMap)
+        }
 
     def _describe(self, execution: Execution) -> None:
         barriers = sorted({execution.notes.lines[at] for at in execution.barriers})

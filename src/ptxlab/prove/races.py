@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
 from typing import Any
 
+from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import LONG, WORD
 
 from .copies import FREE, pending
@@ -14,6 +15,8 @@ from .execution import Execution
 from .integers import Integers, Poly
 from .intervals import Pair, Reached, intervals
 from .objects import Group, Objects
+from .orders import PROXY, Before, Orders
+from .phases import loop_of
 from .questions import Obligation, Questions
 from .reasons import why
 from .solver import check, z3
@@ -24,8 +27,10 @@ _UNSIGNED = {32: WORD, 64: LONG}
 class Races:
     """Shows that there are no races."""
 
-    def __init__(self, execution: Execution, objects: Objects, questions: Questions) -> None:
-        self.execution, self.objects, self.questions = execution, objects, questions
+    def __init__(
+        self, execution: Execution, objects: Objects, questions: Questions, orders: Orders | None = None
+    ) -> None:
+        self.execution, self.objects, self.questions, self.orders = execution, objects, questions, orders
 
     def show(self, milliseconds: int, deadline: float) -> Iterator[Obligation]:
         """Show that no two accesses of different threads conflict."""
@@ -34,6 +39,7 @@ class Races:
         for same_warp in (False, True) if has_warps else (None,):
             yield from self._show_block(same_warp, milliseconds, deadline)
         yield from self._show_copies(milliseconds, deadline)
+        yield from self._show_proxies(milliseconds, deadline)
         groups = [one for one in self.objects.groups(Reached(access, {}) for access in self.objects.accesses)
                   if one.object.space == "global"]  # fmt: skip
         for one, other in _conflicting(groups):
@@ -74,19 +80,38 @@ class Races:
                         pair = Pair(start, (copy.turns, other.turns), same_block=True, same_thread=True)
                         yield self._race(copy, other, pair, milliseconds, deadline)
 
+    def _show_proxies(self, milliseconds: int, deadline: float) -> Iterator[Obligation]:
+        """Show that what threads write is known to the asynchronous proxy before it accesses the same bytes."""
+        any_turns = [Reached(one, dict.fromkeys(one.segment.loops, FREE)) for one in self.objects.accesses]
+        groups = self.objects.groups(any_turns)
+        for one in groups:
+            for other in groups:
+                is_met = not one.first.unit and one.first.writes and other.first.unit in PROXY
+                if is_met and one.object.key == other.object.key:
+                    pair = Pair(None, (one.turns, other.turns), same_block=True, may_be_one=True)
+                    yield self._race(one, other, pair, milliseconds, deadline)
+
     def _race(self, one: Group, other: Group, pair: Pair, milliseconds: int, deadline: float) -> Obligation:
         kind = f"race {one.object.space}"
         where = "threads of a block" if pair.same_block else "threads of different blocks"
         where = "a copy and the thread that started it" if pair.same_thread else where
+        is_met = pair.same_block and pair.start is None
+        where = "the generic and the asynchronous proxy: `fence.proxy.async`" if is_met else where
         about = f"no race on {one.object.name} between {where}"
         lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
         if monotonic() > deadline:
             return Obligation(kind, lines, "open", about, "the time for the proof is over", "raise `--timeout`")
+        if _is_strong(one, other) and all(group.first.align == group.first.bytes for group in (one, other)):
+            return Obligation(kind, lines, "proved", about, argument="both are strong, and aligned")
+        if any(before.all and before.distance <= 0 for _, before in self._unordered(one, other, pair)):
+            return Obligation(kind, lines, "proved", about, argument="order")
         ways: list[tuple[Callable[..., tuple[str, Any, str]], int]] = [
             (self._race_bits, milliseconds), (self._race_integers, milliseconds)
         ]  # fmt: skip
         if one.object.space != "shared":  # there bits rarely help
             ways = [ways[1], (self._race_bits, milliseconds // 6)]
+        elif self._unordered(one, other, pair):  # turns modulo a number of stages are no bits
+            ways = ways[::-1]
         status = "unknown"
         for way, limit in ways:
             found, _, argument = way(one, other, pair, limit)
@@ -100,6 +125,19 @@ class Races:
                           again=lambda limit: self._race_integers(one, other, pair, limit, True)[1],
                           retry=lambda: self._race(one, other, pair, milliseconds, deadline))  # fmt: skip
 
+    def _unordered(self, one: Group, other: Group, pair: Pair) -> list[tuple[int, Before]]:
+        """What holds if neither of two accesses is known to be before the other; with the number of the first."""
+        a, b = one.first, other.first
+        same = pair.same_thread
+        later: list[tuple[int, Before]] = []
+        if same and a.at == b.at and a.segment is b.segment and len(a.segment.loops) == 1:
+            later = [(1, Before(0, False))]  # the same line in a later turn
+        if self.orders is None or not pair.same_block:
+            return later
+        return [*later,
+                *((0, found) for found in self.orders.before(a, b, same_thread=same)),
+                *((1, found) for found in self.orders.before(b, a, same_thread=same))]  # fmt: skip
+
     def _race_bits(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> tuple[str, Any, str]:
         formulas: list[Any] = []
         starts, threads = [], [self.questions.bits(pair, thread) for thread in (0, 1)]
@@ -111,6 +149,11 @@ class Races:
             value = z3.ZeroExt(width - group.offset.type.width, b.number(group.offset))
             starts.append(_one_of(value, [number - numbers[0] for number in numbers], thread, formulas))
         formulas += self.questions.apart(pair, *threads)
+        for first, before in self._unordered(one, other, pair):
+            turns = [b.number(turn) for b, turn in zip(threads, _turns(one, other), strict=True)]
+            distance = z3.BitVecVal(before.distance, 64)
+            u, t = (turns[0], turns[1]) if first == 0 else (turns[1], turns[0])
+            formulas.append(t < distance if before.all else u > t - distance)
         formulas += [fact for one in threads for fact in one.facts]
         a, b_ = starts
         overlap = z3.Or(z3.ULT(a - b_, other.first.bytes), z3.ULT(b_ - a, one.first.bytes))
@@ -144,9 +187,16 @@ class Races:
         overlap = [space.at_most(a, b.plus(Poly.of(other.first.bytes)).plus(last)),
                    space.at_most(b, a.plus(Poly.of(one.first.bytes)).plus(last))]  # fmt: skip
         formulas += self.questions.apart(pair, *threads)
+        unordered = self._unordered(one, other, pair)
+        for first, before in unordered:
+            turns = [t.number(turn) for t, turn in zip(threads, _turns(one, other), strict=True)]
+            u, v = (turns[0], turns[1]) if first == 0 else (turns[1], turns[0])
+            least = v if before.all else v.plus(Poly.of(1 - before.distance))
+            formulas.append(space.at_most(least, Poly.of(before.distance - 1) if before.all else u))
         formulas += [fact for t in threads for fact in t.facts]
         partial = [space.formula(a) != space.formula(b)] if _is_strong(one, other) else []
         lemmas = space.products() if products else [*space.lemmas(), *space.digits(a, b)]
+        lemmas += space.distances() if unordered else []
         status, model = check([*formulas, *overlap, *partial, *lemmas, *space.facts], milliseconds)
         return status, model, "integers, two threads"
 
@@ -162,10 +212,16 @@ def _conflicting(groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
                     yield one, other
 
 
+def _turns(one: Group, other: Group) -> list[Linear]:
+    """The turns of the loops that two accesses are in; 0 outside of loops."""
+    loops = [loop_of(group.first.segment.loops) for group in (one, other)]
+    return [linear(LONG, 0) if loop is None else loop.counter for loop in loops]
+
+
 def _identity(group: Group) -> tuple[Any, ...]:
     return (group.object.key, group.offset, tuple(one for one, _ in group.distances), group.first.path,
-            group.first.kind, group.first.order, group.first.bytes, group.first.is_collective, group.first.is_async,
-            frozenset(group.turns.items()))  # fmt: skip
+            group.first.kind, group.first.order, group.first.bytes, group.first.is_collective, group.first.unit,
+            group.first.epoch, frozenset(group.turns.items()))  # fmt: skip
 
 
 def _is_strong(one: Group, other: Group) -> bool:

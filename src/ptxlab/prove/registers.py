@@ -13,10 +13,12 @@ from ptxlab.isa import Match
 from ptxlab.isa.special_registers import SpecialKind
 from ptxlab.isa.types import Type
 
+from .maps import coordinates_of
 from .segments import Path, State
 from .terms import FALSE, TRUE, Loop, Symbol, Terms, is_uniform
 
-ASKED = ("membermask", "read")  # operands that say which lanes wait for each other, and how much a copy reads
+ASKED = frozenset("membermask read size parity count bytes a_desc b_desc".split())
+"""Operands that say which lanes wait for each other, how much is copied, for what is waited, and what an MMA reads."""
 MOST_DEPTH = 60  # of operations in each other
 
 
@@ -145,8 +147,8 @@ def _relevant(facts: Facts) -> frozenset[int]:
         for operand, expected in zip(instruction.operands, match.expected, strict=True):
             base = operand.base if isinstance(operand, ir.Address) else operand
             is_asked = is_barrier or expected.kind == "address" or expected.name in ASKED
-            if is_asked and isinstance(base, ir.Register):
-                pending.append(base.index)
+            if is_asked:
+                pending += [one.index for one in (base, *coordinates_of(operand)) if isinstance(one, ir.Register)]
     found = set(pending)
     while pending:
         register = pending.pop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ptxlab.flow.expressions import Linear
 
@@ -17,9 +17,9 @@ State = dict[int, Linear]
 class UnsupportedError(Exception):
     """An instruction that the proof knows nothing of."""
 
-    def __init__(self, at: int, reason: str) -> None:
+    def __init__(self, at: int, reason: str, help: str = "") -> None:
         super().__init__(reason)
-        self.at, self.reason = at, reason
+        self.at, self.reason, self.help = at, reason, help
 
 
 @dataclass(eq=False)
@@ -39,13 +39,58 @@ class Access:
     segment: Segment
     is_collective: bool = False
     """Whether a lane gives the address, and any lane of its warp may be the one that accesses it."""
-    is_async: bool = False
-    """Whether it is a part of an asynchronous copy, which starts at the end of its segment."""
+    unit: str = ""
+    """Of an asynchronous operation, which starts at the end of its segment: what completes it.
+
+    `mbarrier`: a phase of one; `phase`: the same, of the bytes of the mbarrier itself."""
+    epoch: int = 0
+    """How many events were noted before it."""
 
     @property
     def writes(self) -> bool:
         """Whether it changes memory."""
         return self.kind != "load"
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it is a part of an asynchronous operation."""
+        return bool(self.unit)
+
+
+@dataclass(eq=False)
+class Event:
+    """Where a thread orders what it does with what others do, by all threads for which `path` holds.
+
+    `init`, `arrive`, `wait` of an mbarrier, and `copy`, which completes bytes of it; `barrier` of the block, `warp`;
+    `fence` of the proxies; `group`, a wait for groups of asynchronous operations of its own.
+    """
+
+    kind: str
+    at: int
+    line: int
+    number: int
+    """In the order of the flow: of two events in one turn of a loop, the second is not before the first."""
+    path: Path
+    loops: tuple[Loop, ...]
+    segment: Segment
+    """Of a `group`, the one after it; of others, the one that they are in."""
+    address: Linear | None = None
+    value: Linear | None = None
+    """The count of an `init` or an arrival, the parity of a wait."""
+    bytes: int = 0
+    """Those that an arrival expects, or a copy completes."""
+
+
+@dataclass(eq=False)
+class TensorAccess:
+    """A box of a tensor in global memory that a copy reads or writes, at coordinates, the innermost first."""
+
+    line: int
+    map: str
+    writes: bool
+    coordinates: Sequence[Linear]
+    path: Path
+    loops: tuple[Loop, ...]
 
 
 @dataclass(eq=False)
@@ -68,8 +113,12 @@ class Segment:
     """The barrier that it starts after; None: what comes before it is not a barrier."""
     is_of_warp: bool = False
     """Whether that is a barrier of the warp only."""
+    units: tuple[str, ...] = ()
+    """Of which asynchronous operations groups are committed or waited for at its start."""
+    condition: Linear = TRUE
+    """Under which condition they are."""
     commits: int = 0
-    """How many groups of asynchronous copies are committed at its start."""
+    """How many groups are committed at its start."""
     waits: int | None = None
     """At its start, after the commit: for all but how many groups the thread waits."""
     accesses: list[Access] = field(default_factory=list)
@@ -105,6 +154,8 @@ class Notes:
         self.loops: list[Loop] = []
         self.collectives: list[Decision] = []
         """Where lanes of a warp wait for each other; the condition is that of the guard."""
+        self.events: list[Event] = []
+        self.tensors: list[TensorAccess] = []
         self.reads_textures = False
 
     def segment(self, loops: tuple[Loop, ...], barrier: int | None = None, *, is_of_warp: bool = False) -> Segment:
@@ -116,14 +167,28 @@ class Notes:
         """Note a decision."""
         self.decisions.append(Decision(at, self.lines[at], condition, path, loops))
 
-    def mark(self) -> tuple[int, int, int, int]:
-        """How much there is."""
-        return len(self.segments), len(self.decisions), len(self.loops), len(self.collectives)
+    def event(self, kind: str, here: Here, segment: Segment | None = None, **more: Any) -> None:
+        """Note an event."""
+        path = joined(here.path, here.guard)
+        self.events.append(Event(kind, here.at, self.lines[here.at], len(self.events) + 1, path, here.loops,
+                                 segment or here.segment, **more))  # fmt: skip
 
-    def forget(self, mark: tuple[int, int, int, int]) -> None:
+    def tensor(self, here: Here, map: str, writes: bool, coordinates: Sequence[Linear]) -> None:
+        """Note an access to a box of a tensor."""
+        path = joined(here.path, here.guard)
+        self.tensors.append(TensorAccess(self.lines[here.at], map, writes, coordinates, path, here.loops))
+
+    def mark(self) -> tuple[int, ...]:
+        """How much there is."""
+        return tuple(map(len, self._lists()))
+
+    def forget(self, mark: tuple[int, ...]) -> None:
         """Forget what came since."""
-        segments, decisions, loops, collectives = mark
-        del self.segments[segments:], self.decisions[decisions:], self.loops[loops:], self.collectives[collectives:]
+        for one, length in zip(self._lists(), mark, strict=True):
+            del one[length:]
+
+    def _lists(self) -> tuple[list[Any], ...]:
+        return self.segments, self.decisions, self.loops, self.collectives, self.events, self.tensors
 
 
 def joined(path: Path, condition: Linear) -> Path:

@@ -27,6 +27,14 @@ INTEGER = type_named("s64")
 UNSIGNED = {16: type_named("u16"), 32: WORD, 64: LONG}
 
 
+@dataclass(frozen=True)
+class Box:
+    """What a copy by a tensor map moves: its extents, the innermost first, and its bytes."""
+
+    extents: tuple[int, ...]
+    bytes: int
+
+
 @dataclass(eq=False)
 class Loop:
     """A loop in its place: its turns are counted by one atom, 0 in the first."""
@@ -42,6 +50,10 @@ class Loop:
     facts: list[Linear] = field(default_factory=list)
     """What else holds in every turn, and after the loop."""
     counter: Linear = FALSE
+    entry: tuple[Linear, ...] = ()
+    """What holds where it is entered."""
+    stays: tuple[Linear, ...] = ()
+    """What holds at the end of each turn that another one follows."""
 
     def __repr__(self) -> str:
         return f"turn of the loop at line {self.line}"
@@ -63,9 +75,13 @@ class Symbol:
 class Terms(Symbolic):
     """Builds the terms of one kernel with a block of given extents."""
 
-    def __init__(self, facts: Facts, block: tuple[int, int, int]) -> None:
+    def __init__(
+        self, facts: Facts, block: tuple[int, int, int], shared: int = 0, boxes: Mapping[str, Box] | None = None
+    ) -> None:
         super().__init__(facts)
-        self.block = block
+        self.block, self.shared = block, shared
+        self.boxes = boxes or {}
+        """What a copy by each tensor map moves."""
 
     # Atoms.
 
@@ -76,6 +92,10 @@ class Terms(Symbolic):
     def counter(self, loop: Loop) -> Linear:
         """The number of a turn of a loop."""
         return self._atom(COUNTER, loop, LONG, (0, MOST_TURNS - 1), key=id(loop))
+
+    def bounded(self, atom: Atom, most: int) -> Linear:
+        """A number that is at most so much, for what is known of an atom."""
+        return self._atom("number", atom, LONG, (0, most), key=(id(atom), most))
 
     def leaf(self, operand: ir.Operand, type: Type) -> Linear:
         """A constant, what a thread is given, or the address of a variable."""

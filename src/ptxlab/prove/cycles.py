@@ -1,0 +1,150 @@
+"""Registers that go round: the stage of a ring and the parity of its mbarriers, as terms of the turn of a loop.
+
+A ring adds 1 to its stage until it is back at the first, and then changes its parity. Such registers depend on each
+other and on constants only, so their values are computed turn by turn until the first ones come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import gcd, lcm
+
+from ptxlab.flow.expressions import Atom, Linear, linear
+from ptxlab.flow.steps import Step
+from ptxlab.flow.symbolic import LONG
+
+from .terms import Loop, Terms
+
+MOST_TURNS = 64  # of a cycle
+
+
+def cyclic_forms(
+    terms: Terms, loop: Loop, firsts: Mapping[int, Linear], heads: Mapping[int, Linear], after: Mapping[int, Linear]
+) -> dict[int, Linear]:
+    """What registers are in each turn, of those that return to their first values; `heads` are symbols for them."""
+    atoms = {r: next(iter(heads[r].terms))[0] for r in heads}
+    chosen = {r for r in heads if firsts[r].is_constant and r in after}
+    while True:
+        known = {atoms[r] for r in chosen}
+        kept = {r for r in chosen if _atoms(after[r]) <= known and after[r].type.width == heads[r].type.width}
+        if kept == chosen:
+            break
+        chosen = kept
+    found: dict[int, Linear] = {}
+    for group in _connected({r: {one for one in chosen if atoms[one] in _atoms(after[r])} for r in chosen}):
+        values = _values(terms, {r: atoms[r] for r in group}, firsts, after)
+        if values is not None:
+            found |= {r: _term(terms, loop, [row[r] for row in values], firsts[r]) for r in group}
+    return found
+
+
+def _values(
+    terms: Terms, atoms: Mapping[int, Atom], firsts: Mapping[int, Linear], after: Mapping[int, Linear]
+) -> list[dict[int, int]] | None:
+    """The values of registers turn by turn, until the first ones come again."""
+    state = {r: firsts[r] for r in atoms}
+    found: list[dict[int, int]] = []
+    for _ in range(MOST_TURNS):
+        found.append({r: value.constant for r, value in state.items()})
+        replaced = {atoms[r]: value for r, value in state.items()}
+        known: dict[Atom, Linear] = {}
+        state = {r: terms.substitute(after[r], replaced, known).as_type(firsts[r].type) for r in atoms}
+        if not all(value.is_constant for value in state.values()):
+            return None
+        if all(state[r].constant == found[0][r] for r in atoms):
+            return found
+    return None
+
+
+def _term(terms: Terms, loop: Loop, values: Sequence[int], first: Linear) -> Linear:
+    """The term that is `values[turn % len(values)]`."""
+    type = first.type
+    period = next(n for n in range(1, len(values) + 1) if len(values) % n == 0 and _repeats(values, n))
+    if period == 1:
+        return first
+    turn = _operation(terms, "%", loop.counter, period)
+    run = gcd(period, *(n for n in range(1, period) if values[n] != values[n - 1]))  # turns with the same value
+    rows = list(values[0:period:run])
+    row = terms.fit(turn if run == 1 else _operation(terms, "//", turn, run), LONG, type)
+    step = rows[1] - rows[0]
+    if type.kind != "p" and all(value == rows[0] + step * n for n, value in enumerate(rows)):
+        return linear(type, rows[0]).plus(row, step)
+    found = linear(type, rows[-1])
+    place = turn if run == 1 else _operation(terms, "//", turn, run)
+    for number, value in enumerate(rows[:-1]):
+        found = terms.choose(terms.equal(place, linear(LONG, number)), linear(type, value), found)
+    return found
+
+
+def period(value: Linear, counter: Atom, modulus: int = 0) -> int | None:
+    """After how many turns a term, or what it is modulo a number, comes again; None if that is not known."""
+    found = 1
+    is_exact = value.bounds[0] >= 0 and value.fits(value.type)
+    if modulus & (modulus - 1) and not is_exact:
+        return None
+    for atom, factor in value.terms:
+        turns = _period(atom, counter, modulus // gcd(modulus, factor) if modulus else 0)
+        if turns is None:
+            return None
+        found = lcm(found, turns)
+    return found
+
+
+def _period(atom: Atom, counter: Atom, modulus: int) -> int | None:
+    if atom is counter:
+        return modulus or None
+    if atom.step is None or not atom.parts:
+        return 1
+    first, *others = atom.parts
+    number = others[0].constant if others and others[0].is_constant else 0
+    if atom.kind in ("//", "%") and first.type.kind == "s" and first.bounds[0] < 0:
+        number = 0
+    if atom.kind == "%" and number > 0:
+        return period(first, counter, number)
+    if atom.kind == "&" and number > 0 and number & (number + 1) == 0:
+        return period(first, counter, number + 1)
+    if atom.kind == "//" and number > 0 and modulus:
+        return period(first, counter, modulus * number)
+    if atom.kind == ">>" and modulus:
+        return period(first, counter, modulus << number) if others[0].is_constant else None
+    if atom.kind == "cast" and modulus and modulus & (modulus - 1) == 0 and modulus <= 1 << first.type.width:
+        return period(first, counter, modulus)
+    found = 1
+    for part in atom.parts:
+        turns = period(part, counter)
+        if turns is None:
+            return None
+        found = lcm(found, turns)
+    return found
+
+
+def _operation(terms: Terms, sign: str, value: Linear, number: int) -> Linear:
+    return terms.apply(Step(sign, LONG, (0, 1), LONG), [value, linear(LONG, number)])
+
+
+def _repeats(values: Sequence[int], period: int) -> bool:
+    return all(value == values[n % period] for n, value in enumerate(values))
+
+
+def _atoms(value: Linear) -> set[Atom]:
+    """The atoms of a term that are not operations."""
+    found: set[Atom] = set()
+    pending = [value]
+    while pending:
+        for atom, _ in pending.pop().terms:
+            if atom.step is None or not atom.parts:
+                found.add(atom)
+            pending += atom.parts
+    return found
+
+
+def _connected(needs: Mapping[int, set[int]]) -> list[set[int]]:
+    """Registers in groups that need no register of another group."""
+    groups: list[set[int]] = []
+    for register, others in needs.items():
+        joined = {register, *others}
+        for group in [one for one in groups if one & joined]:
+            groups.remove(group)
+            joined |= group
+        groups.append(joined)
+    return groups

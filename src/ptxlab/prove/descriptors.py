@@ -1,0 +1,53 @@
+"""Matrices in shared memory that MMAs read, as addresses: what a descriptor says, as a term."""
+
+from __future__ import annotations
+
+from ptxlab import ir
+from ptxlab.flow.expressions import ADDRESS, Linear, linear
+from ptxlab.flow.ranges import wrap
+from ptxlab.flow.symbolic import LONG
+from ptxlab.isa.units.descriptor import CHUNK, MODES, Descriptor, chunk_offset
+
+from .terms import Terms, leaves
+
+SHARED = 1 << 18  # bytes that a descriptor can address
+PATTERN = 1024  # bytes after which a swizzle comes again
+MODE_NONE = MODES.index("none")
+
+
+def matrix(terms: Terms, bits: Linear, rows: int, is_across: bool) -> tuple[Linear, int] | None:
+    """The first address of a matrix of 32 bytes a row, and how many bytes from there on it is in; None: not known."""
+    bases = [atom for atom in leaves([bits]) if atom.kind == ADDRESS]
+    if len(bases) != 1 or not isinstance(bases[0].detail, ir.Variable):
+        return None
+    (base,) = bases
+    variable = base.detail
+    assert isinstance(variable, ir.Variable)
+    align = variable.align or 1
+    elements = variable.elements
+    size = terms.shared if elements is None else elements * variable.type.width // 8
+    if align % PATTERN or size > SHARED:
+        return None
+    # The address of a variable is a multiple of its alignment, and all of it is in shared memory.
+    number = terms.bounded(base, (SHARED - size) // align)
+    value = terms.substitute(bits, {base: number.times(align)}, {})
+    rest = value.plus(number, -align // CHUNK)
+    if any(atom in dict(number.terms) for atom in leaves([rest])):
+        return None
+    constant = wrap(rest.constant, LONG)
+    fields, start = constant >> 14 << 14, constant & 0x3FFF
+    moving = linear(LONG, start, dict(rest.terms))
+    low, high = moving.bounds
+    if low < 0 or high + size // CHUNK < 0 or high * CHUNK > SHARED:
+        return None
+    if any(factor * CHUNK % PATTERN for _, factor in moving.terms):
+        return None
+    first = start * CHUNK % PATTERN
+    descriptor = Descriptor.decode(fields | first // CHUNK).encode()
+    if descriptor != fields | first // CHUNK:
+        return None
+    across, along = (rows, 2) if not is_across else (16, rows // 8)
+    chunks = [chunk_offset(descriptor, row, chunk, int(is_across)) for row in range(across) for chunk in range(along)]
+    lowest, highest = min(chunks), max(chunks) + CHUNK
+    address = linear(LONG, lowest - first, {base: 1}).plus(moving.times(CHUNK))
+    return address, highest - lowest

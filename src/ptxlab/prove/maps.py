@@ -1,0 +1,26 @@
+"""Operands of copies by tensor maps: which map, and the coordinates of the box."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxlab import ir
+from ptxlab.flow.expressions import ADDRESS, PARAMETER, Linear
+
+from .terms import leaves
+
+
+def map_of(address: Linear) -> str:
+    """The parameter that is a tensor map, or points to it; an empty name if that is not known."""
+    bases = [atom for atom in leaves([address]) if atom.kind in (ADDRESS, PARAMETER)]
+    if len(bases) != 1:
+        return ""
+    (base,) = bases
+    variable = base.detail[0] if isinstance(base.detail, tuple) else base.detail
+    return variable.title if isinstance(variable, ir.Variable) else ""
+
+
+def coordinates_of(operand: ir.Operand) -> Sequence[ir.Operand]:
+    """The coordinates of the operand `[map, {...}]`; of others, none."""
+    arguments = operand.arguments if isinstance(operand, ir.Address) else ()
+    return [one for vector in arguments for one in (vector.elements if isinstance(vector, ir.Vector) else (vector,))]

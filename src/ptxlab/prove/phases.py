@@ -1,0 +1,217 @@
+"""Phases: which arrivals and copies make up each phase of an mbarrier, and for which phase each wait is.
+
+Who does something, and at which mbarrier, is computed for each thread of the block and each turn of a loop until they
+come again, not guessed. At an mbarrier that an event comes to every `spacing` turns, from turn `first` on, the number
+of its visit follows from the turn, and so does the phase.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import lcm, prod
+
+from ptxlab import ir
+from ptxlab.flow.expressions import ADDRESS, SPECIAL, Atom, Linear
+
+from .cycles import period
+from .objects import DYNAMIC
+from .segments import Event, Path, UnsupportedError
+from .terms import AXES, Loop, Terms, leaves
+
+MOST_PERIOD = 128
+Key = tuple[object, int]
+"""An mbarrier: its variable, and the byte in it."""
+
+
+@dataclass(eq=False)
+class Visit:
+    """An event that comes to an mbarrier, by threads of a mask: once, or in every `spacing`-th turn from `first` on."""
+
+    event: Event
+    mask: int
+    first: int
+    spacing: int
+    values: tuple[int, ...]
+    """The count or the parity, visit by visit."""
+
+
+@dataclass(eq=False)
+class Arriver:
+    """Threads that arrive once in each phase: first outside of loops, then in a loop."""
+
+    mask: int
+    before: list[Visit] = field(default_factory=list)
+    looped: Visit | None = None
+
+
+@dataclass(eq=False)
+class Mbarrier:
+    """An mbarrier with all that comes to it."""
+
+    key: Key
+    line: int
+    count: int
+    initialized: Event
+    arrivers: list[Arriver] = field(default_factory=list)
+    copies: dict[Event, list[Event]] = field(default_factory=lambda: defaultdict(list))
+    """The copies in the phase of each arrival, in the same turn."""
+    waits: list[tuple[Visit, int]] = field(default_factory=list)
+    """Waits, each with the phase that its first visit is for: -1 is before the first."""
+
+
+class Threads:
+    """Who does what: masks of threads, and values that each thread computes."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms, self.count = terms, prod(terms.block)
+        self.everyone = (1 << self.count) - 1
+        self._known: dict[Linear, int] = {}
+
+    def mask(self, path: Path, at: int) -> tuple[int, tuple[Linear, ...]]:
+        """The threads that take a path, and what else holds on it, which is the same in all of them."""
+        mask, others = self.everyone, []
+        for one in path:
+            if not _has_threads([one]):
+                others.append(one)
+                continue
+            if any(atom.kind != SPECIAL or not str(atom.detail).startswith("%tid") for atom in leaves([one])):
+                raise UnsupportedError(at, "which threads come here depends on more than their numbers")
+            if one not in self._known:
+                found = (bool(self.evaluate(one, thread)) << thread for thread in range(self.count))
+                self._known[one] = sum(found)
+            mask &= self._known[one]
+        return mask, tuple(others)
+
+    def evaluate(self, value: Linear, thread: int, counter: Atom | None = None, turn: int = 0) -> int:
+        """A term as a number; the addresses of variables are 0."""
+        x, y, _ = self.terms.block
+        places = dict(zip(AXES, (thread % x, thread // x % y, thread // x // y), strict=True))
+
+        def of(atom: Atom) -> int:
+            if atom.kind == SPECIAL and str(atom.detail).startswith("%tid."):
+                return places[str(atom.detail)[-1]]
+            if atom.kind == ADDRESS:
+                return 0
+            if atom is counter:
+                return turn
+            raise LookupError
+
+        return value.evaluate(of)
+
+    def warps(self, mask: int) -> int:
+        """All threads of the warps that threads of a mask are in."""
+        lanes = (1 << 32) - 1
+        return sum(lanes << first for first in range(0, self.count, 32) if mask >> first & lanes) & self.everyone
+
+
+def visits(threads: Threads, event: Event, mask: int) -> Iterator[tuple[Key, Visit]]:
+    """The mbarriers that an event comes to."""
+    assert event.address is not None
+    bases = [atom for atom, factor in event.address.terms if atom.kind == ADDRESS and factor == 1]
+    if len(bases) != 1 or not isinstance(bases[0].detail, ir.Variable):
+        raise UnsupportedError(event.at, "which mbarrier this is is not known")
+    variable = bases[0].detail
+    base = DYNAMIC if variable.elements is None else id(variable)
+    values = [event.address, *([] if event.value is None else [event.value])]
+    counter, turns = None, 1
+    if event.loops:
+        (loop,) = event.loops
+        ((counter, _),) = loop.counter.terms
+        periods = [period(one, counter) for one in values]
+        turns = lcm(*(one or 0 for one in periods))
+        if not 0 < turns <= MOST_PERIOD:
+            raise UnsupportedError(event.at, "the mbarrier, or its phase, does not come again in turns")
+    found: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    said: dict[tuple[int, int], set[int]] = defaultdict(set)
+    is_own = _has_threads(values)
+    chosen = [thread for thread in range(threads.count) if mask >> thread & 1]
+    try:
+        for turn in range(turns):
+            for thread in chosen if is_own else chosen[:1]:
+                place, *more = (threads.evaluate(one, thread, counter, turn) for one in values)
+                found[place][turn] |= 1 << thread if is_own else mask
+                said[place, turn].add(more[0] if more else 0)
+    except LookupError:
+        raise UnsupportedError(event.at, "the mbarrier, or its phase, depends on more than turns") from None
+    for place, at in found.items():
+        first, spacing = min(at), turns // len(at)
+        is_even = sorted(at) == list(range(first, turns, spacing)) and first < spacing
+        if not is_even or len(set(at.values())) > 1 or any(len(said[place, turn]) > 1 for turn in at):
+            raise UnsupportedError(event.at, "threads come to this mbarrier in different turns")
+        numbers = tuple(next(iter(said[place, turn])) for turn in sorted(at))
+        yield (base, place), Visit(event, at[first], first, spacing if event.loops else 0, numbers)
+
+
+def mbarriers(threads: Threads, events: Sequence[Event], masks: dict[Event, int]) -> list[Mbarrier]:
+    """The mbarriers of a kernel."""
+    found: dict[Key, Mbarrier] = {}
+    coming: dict[Key, list[Visit]] = defaultdict(list)
+    for event in events:
+        if event.address is None or not masks[event]:
+            continue
+        for key, visit in visits(threads, event, masks[event]):
+            coming[key].append(visit)
+            if event.kind == "init":
+                is_one = visit.mask & (visit.mask - 1) == 0
+                if key in found or event.loops or not is_one:
+                    raise UnsupportedError(event.at, "an mbarrier that is initialized more than once is not followed")
+                found[key] = Mbarrier(key, event.line, visit.values[0], event)
+    for key, all in coming.items():
+        if key not in found:
+            raise UnsupportedError(all[0].event.at, "this mbarrier is not initialized")
+        _fill(found[key], sorted(all, key=lambda one: one.event.number))
+    return list(found.values())
+
+
+def _fill(mbarrier: Mbarrier, visits: Sequence[Visit]) -> None:
+    for visit in visits:
+        event = visit.event
+        if event.kind == "arrive":
+            _arrive(mbarrier, visit)
+        elif event.kind == "copy":
+            own = [one for one in mbarrier.arrivers if one.mask == visit.mask]
+            arrival = (own[0].looped if event.loops else own[0].before[-1] if own[0].before else None) if own else None
+            is_same = arrival is not None and (arrival.first, arrival.spacing) == (visit.first, visit.spacing)
+            if arrival is None or not is_same or set(arrival.event.path) != set(event.path):
+                raise UnsupportedError(event.at, "a copy must come after an arrival that expects it")
+            mbarrier.copies[arrival.event].append(event)
+        elif event.kind == "wait":
+            mbarrier.waits.append((visit, _awaited(mbarrier, visit)))
+
+
+def _arrive(mbarrier: Mbarrier, visit: Visit) -> None:
+    event = visit.event
+    own = next((one for one in mbarrier.arrivers if one.mask & visit.mask), None)
+    if own is None:
+        own = Arriver(visit.mask)
+        mbarrier.arrivers.append(own)
+    if own.mask != visit.mask or own.looped is not None or len(set(visit.values)) > 1:
+        raise UnsupportedError(event.at, "arrivals that are not one in each phase by the same threads are not followed")
+    if event.loops:
+        own.looped = visit
+    else:
+        own.before.append(visit)
+
+
+def _awaited(mbarrier: Mbarrier, visit: Visit) -> int:
+    """The phase that the first visit of a wait is for."""
+    number = sum(1 for one, _ in mbarrier.waits if one.mask & visit.mask)
+    if any(one.event.loops and one.mask & visit.mask for one, _ in mbarrier.waits):
+        raise UnsupportedError(visit.event.at, "a wait after those of a loop, at the same mbarrier, is not followed")
+    parity = visit.values[0] & 1
+    if visit.spacing:
+        pairs = zip(visit.values, (*visit.values[1:], visit.values[0]), strict=True)
+        if len(visit.values) % 2 or any(one & 1 == other & 1 for one, other in pairs):
+            raise UnsupportedError(visit.event.at, "the parity of this wait does not change from phase to phase")
+    return number if parity == number % 2 else number - 1
+
+
+def _has_threads(values: Sequence[Linear]) -> bool:
+    return any(atom.kind == SPECIAL and str(atom.detail).startswith("%tid") for atom in leaves(values))
+
+
+def loop_of(loops: Sequence[Loop]) -> Loop | None:
+    """The loop whose turns count."""
+    return loops[0] if loops else None

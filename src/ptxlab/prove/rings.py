@@ -1,0 +1,274 @@
+"""That waits are for the phases that they are taken for: rings of mbarriers, for any number of turns.
+
+By induction over what has happened so far, for each mbarrier:
+
+- an arrival or a copy is in the phase that its number says: the phase before was complete when it came;
+- a wait for a phase is not asked before the phase before it is complete, and the phase after it is not complete before
+  all threads have passed that wait, so the parity cannot be that of another phase;
+- the counts and bytes of a phase are those that it expects, so it is complete when all of them have come;
+- all that a wait is for comes, and no wait is for what comes after it: no thread waits for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ptxlab.flow.expressions import Atom, Linear, linear
+
+from .intervals import Pair
+from .orders import Before, Orders, turns_of
+from .phases import Arriver, Mbarrier, Visit
+from .questions import Obligation, Questions
+from .segments import Event
+from .solver import check, z3
+
+KIND = "mbarrier"
+
+
+class Rings:
+    """Shows mbarriers."""
+
+    def __init__(self, orders: Orders, questions: Questions) -> None:
+        self.orders, self.questions = orders, questions
+
+    def show(self, milliseconds: int) -> Iterator[Obligation]:
+        """Show that waits are for the phases that they are taken for, and that all of these come."""
+        for mbarrier in self.orders.mbarriers:
+            yield from self._phases(mbarrier)
+            yield from self._order(mbarrier)
+            yield from self._come(mbarrier, milliseconds)
+        yield self._circles()
+
+    @staticmethod
+    def _said(about: str, is_shown: bool, events: Sequence[Event], argument: str, reason: str) -> Obligation:
+        lines = tuple(dict.fromkeys(event.line for event in events))
+        if is_shown:
+            return Obligation(KIND, lines, "proved", about, argument=argument)
+        return Obligation(KIND, lines, "open", about, reason)
+
+    def _phases(self, mbarrier: Mbarrier) -> Iterator[Obligation]:
+        """Counts and bytes."""
+        visits = [visit for one in mbarrier.arrivers for visit in _visits(one)]
+        events = [mbarrier.initialized, *(visit.event for visit in visits)]
+        most = max((len(list(_visits(one))) for one in mbarrier.arrivers), default=1)
+        come = {sum(one.mask.bit_count() * _count(one, phase) for one in mbarrier.arrivers) for phase in range(most)}
+        yield self._said("an mbarrier expects as many arrivals as come in a phase", come == {mbarrier.count}, events,
+                         "counted", f"it expects {mbarrier.count}, and {min(come)} come")  # fmt: skip
+        for visit in visits:
+            copies = mbarrier.copies.get(visit.event, [])
+            bytes = sum(one.bytes for one in copies)
+            yield self._said("an arrival expects as many bytes as copies bring", bytes == visit.event.bytes,
+                             [visit.event, *copies], "counted",
+                             f"it expects {visit.event.bytes} bytes, and {bytes} come")  # fmt: skip
+
+    def _order(self, mbarrier: Mbarrier) -> Iterator[Obligation]:
+        """That arrivals and waits are in the phases that their numbers say."""
+        orders = self.orders
+        coming = [visit for one in mbarrier.arrivers for visit in _visits(one)]
+        events = [*(one.event for one in coming), *(one.event for one, _ in mbarrier.waits)]
+        events += [copy for one in coming for copy in mbarrier.copies.get(one.event, ())]
+        first = mbarrier.initialized
+        is_ready = all(any(True for one in orders.happened(orders.place_of(event), first, orders.masks[first])
+                           if one.all and one.distance <= 0) for event in events)  # fmt: skip
+        yield self._said("an mbarrier is initialized before it is used", is_ready, [first, *events], "order",
+                         "no barrier is between the two")  # fmt: skip
+        for arriver in mbarrier.arrivers:
+            for number, visit in enumerate(_visits(arriver)):
+                phase = len(arriver.before) if visit is arriver.looped else number
+                for event in (visit.event, *mbarrier.copies.get(visit.event, ())):
+                    yield self._said("an arrival comes after the phase before it is complete",
+                                     self._follows(mbarrier, event, visit, phase), [event], "order",
+                                     "it may be counted in the phase before")  # fmt: skip
+        for visit, phase in mbarrier.waits:
+            yield self._said("a wait comes after the phase before the one that it is for is complete",
+                             self._follows(mbarrier, visit.event, visit, phase), [visit.event], "order",
+                             "it may be over before the phase that it is for")  # fmt: skip
+            is_last = any(self._precedes(mbarrier, visit, phase, one) for one in mbarrier.arrivers)
+            yield self._said("a phase does not complete while a wait for the one before it is not over", is_last,
+                             [visit.event], "order", "the wait may miss its phase")  # fmt: skip
+
+    def _follows(self, mbarrier: Mbarrier, event: Event, visit: Visit, phase: int) -> bool:
+        """Whether the phase before one is complete where an event is that belongs to it, in each turn."""
+        here = self.orders.place_of(event)
+        for one in mbarrier.arrivers:
+            for arrival, distance, is_looped in turns_of(visit, phase - 1, one):
+                if not is_looped and visit.spacing == 0 and phase - 1 < 0:
+                    continue
+                for before in (arrival, *mbarrier.copies.get(arrival, ())):
+                    known = list(self.orders.happened(here, before, one.mask))
+                    if not _is_known(known, distance, is_looped):
+                        return False
+            if visit.spacing == 0 and phase > len(one.before) and one.looped is not None:
+                return False
+        return True
+
+    def _precedes(self, mbarrier: Mbarrier, visit: Visit, phase: int, arriver: Arriver) -> bool:
+        """Whether the arrivals of some threads in the phase after that of a wait come after all have passed it."""
+        after, last = phase + 1, len(arriver.before)
+        if visit.spacing == 0:
+            if after >= last:
+                return arriver.looped is None
+            return self._passed(arriver.before[after].event, visit, 0, False)
+        if after < last:
+            return False
+        if arriver.looped is None:
+            return True
+        looped = arriver.looped
+        distance = looped.first - visit.first + visit.spacing * (after - last)
+        return looped.spacing == visit.spacing and self._passed(looped.event, visit, distance, True)
+
+    def _passed(self, event: Event, visit: Visit, distance: int, is_looped: bool) -> bool:
+        known = list(self.orders.happened(self.orders.place_of(event), visit.event, visit.mask))
+        return _is_known(known, distance, is_looped)
+
+    # What comes.
+
+    def _come(self, mbarrier: Mbarrier, milliseconds: int) -> Iterator[Obligation]:
+        """That what a wait is for comes, and that nothing is left out on the way."""
+        chains = [list(_visits(one)) for one in mbarrier.arrivers]
+        masks = {visit.mask for visit, _ in mbarrier.waits}
+        chains += [[visit for visit, _ in mbarrier.waits if visit.mask & mask] for mask in masks]
+        for chain in chains:
+            for one, other in pairwise(chain):
+                yield self._implied(other.event, one.event, None, milliseconds, "no phase is left out")
+            for one in chain:
+                if one.event.loops:
+                    yield self._implied(one.event, one.event, 1, milliseconds, "no phase is left out")
+        for visit, phase in mbarrier.waits:
+            if not mbarrier.arrivers:
+                yield self._said("what a wait is for comes", False, [visit.event], "", "no thread arrives")
+            for arriver in mbarrier.arrivers:
+                found = list(turns_of(visit, phase, arriver))
+                last = max(phase, 0)
+                if visit.spacing == 0 and phase >= len(arriver.before):
+                    yield self._said("what a wait is for comes", False, [visit.event], "", "no arrival is in its phase")
+                if visit.spacing and arriver.looped is None:
+                    yield self._said("what a wait is for comes", False, [visit.event], "", "arrivals come to an end")
+                for number, (arrival, distance, is_looped) in enumerate(found):
+                    if is_looped:
+                        yield self._implied(visit.event, arrival, distance, milliseconds, "what a wait is for comes")
+                    elif number >= last:
+                        at = None if visit.spacing == 0 else distance
+                        yield self._implied(visit.event, arrival, None, milliseconds, "what a wait is for comes", at)
+
+    def _implied(
+        self, given: Event, event: Event, distance: int | None, milliseconds: int, about: str, turn: int | None = None
+    ) -> Obligation:
+        """That where an event comes another one comes, too: so many turns before, or outside of loops."""
+        orders = self.orders
+        wanted = orders.others[event]
+        shown = "follows from the path"
+        lines = [given, event]
+        same = event.loops == given.loops
+        if not event.loops and wanted <= orders.others[given]:
+            return self._said(about, True, lines, shown, "")
+        loop = event.loops[0] if event.loops else None
+        replaced: dict[Atom, Linear] = {}
+        questions: list[tuple[Linear, list[Linear]]] = []  # what must hold, and what may be assumed for it
+        facts: list[Linear] = []
+        if loop is not None:
+            ((counter, _),) = loop.counter.terms
+            if not given.loops or distance is None:
+                return self._said(about, False, lines, "", "it comes in a loop")
+            terms = orders.threads.terms
+            now = given.loops[0].counter.plus(linear(loop.counter.type, -distance))
+            replaced[counter] = now
+            facts = [terms.at_most(linear(now.type, distance), given.loops[0].counter)]
+            if not same:
+                earlier = terms.bounded(counter, (1 << 31) - 1)
+                is_earlier = terms.at_most(earlier.plus(linear(now.type, distance + 1)), given.loops[0].counter)
+                questions += [
+                    (terms.substitute(one, {counter: earlier}, {}), [*facts, is_earlier]) for one in loop.stays
+                ]
+                questions += [(one, facts) for one in loop.entry if one in orders.others_of(loop.entry)]
+            elif distance < 0:
+                return self._said(about, False, lines, "", "it comes after it")
+        if turn is not None:
+            terms = orders.threads.terms
+            facts = [terms.equal(given.loops[0].counter, linear(given.loops[0].counter.type, turn))]
+        terms = orders.threads.terms
+        questions += [(terms.substitute(one, replaced, {}), facts) for one in wanted]
+        for one, assumed in questions:
+            if one in given.path:
+                continue
+            if not self._holds(given, one, assumed, milliseconds):
+                return self._said(about, False, lines, "", "it is not shown that it always does")
+        return self._said(about, True, lines, "integers, one thread" if questions else shown, "")
+
+    def _holds(self, given: Event, condition: Linear, facts: list[Linear], milliseconds: int) -> bool:
+        """Whether a predicate holds wherever a thread comes to an event."""
+        pair = Pair(None, ({}, {}), same_block=True)
+        for kind in ("integers", "bits"):
+            formulas: list[Any] = []
+            if kind == "integers":
+                space = self.questions.space()
+                t: Any = self.questions.integers(pair, 0, space, given.path, given.loops)
+            else:
+                t = self.questions.bits(pair, 0)
+            self.questions.enter(t, pair, 0, given.path, given.loops, [condition, *facts])
+            t.assume(facts)
+            formulas.append(z3.Not(t.holds(condition)))
+            formulas += t.facts
+            if kind == "integers":
+                formulas += [*space.lemmas(), *space.facts]
+            if check(formulas, milliseconds)[0] == "unsat":
+                return True
+        return False
+
+    def _circles(self) -> Obligation:
+        """That no event waits for one that comes after it: all ways around lead to an earlier turn."""
+        orders = self.orders
+        events = orders.events
+        far = -1_000_000  # all turns of a loop
+        ways: dict[tuple[Event, Event], int] = {}
+
+        def add(event: Event, other: Event, distance: int) -> None:
+            ways[event, other] = min(ways.get((event, other), distance), distance)
+
+        for event in events:
+            for other in events:
+                if not orders.masks[event] & orders.masks[other] and "barrier" not in (event.kind, other.kind):
+                    continue
+                if event.loops and event.loops == other.loops:
+                    add(event, other, 0 if other.number < event.number else 1)
+                elif other.number < event.number:
+                    add(event, other, far if other.loops else 0)
+        for mbarrier in orders.mbarriers:
+            for visit, phase in mbarrier.waits:
+                for arriver in mbarrier.arrivers:
+                    for arrival, distance, is_looped in turns_of(visit, phase, arriver):
+                        for other in (arrival, *mbarrier.copies.get(arrival, ())):
+                            add(visit.event, other, distance if is_looped else 0)
+        shortest = {
+            event: {other: distance for (one, other), distance in ways.items() if one is event} for event in events
+        }
+        for middle in events:
+            for event in events:
+                if middle not in shortest[event]:
+                    continue
+                for other, distance in shortest[middle].items():
+                    total = max(shortest[event][middle] + distance, 2 * far)
+                    if total < shortest[event].get(other, total + 1):
+                        shortest[event][other] = total
+        wrong = [event for event in events if shortest[event].get(event, 1) <= 0]
+        return self._said("no thread waits for what comes after it", not wrong, wrong or events[:1],
+                          "every circle leads to an earlier turn", "these wait for each other in one turn")  # fmt: skip
+
+
+def _visits(arriver: Arriver) -> Iterator[Visit]:
+    yield from arriver.before
+    if arriver.looped is not None:
+        yield arriver.looped
+
+
+def _count(arriver: Arriver, phase: int) -> int:
+    """How many arrivals one thread counts for in a phase; of a phase that does not come, as in the last one."""
+    visits = list(_visits(arriver))
+    return visits[min(phase, len(visits) - 1)].values[0]
+
+
+def _is_known(known: Sequence[Before], distance: int, is_looped: bool) -> bool:
+    """Whether an event so many turns before, or from a turn on, is among what is known."""
+    return any(one.all != is_looped and one.distance <= distance for one in known)

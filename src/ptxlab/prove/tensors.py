@@ -1,0 +1,57 @@
+"""That no two copies by tensor maps write the same elements: boxes at coordinates of any two threads are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxlab.flow.symbolic import WORD
+
+from .copies import FREE
+from .execution import Execution
+from .integers import Poly
+from .intervals import Pair
+from .questions import Obligation, Questions
+from .segments import TensorAccess
+from .solver import check
+from .terms import signed
+
+
+class Tensors:
+    """Shows that boxes which copies write are apart."""
+
+    def __init__(self, execution: Execution, questions: Questions) -> None:
+        self.execution, self.questions = execution, questions
+
+    def show(self, milliseconds: int) -> Iterator[Obligation]:
+        """Show that of all copies that write a tensor, no other copy touches the same elements."""
+        accesses = self.execution.notes.tensors
+        for number, one in enumerate(accesses):
+            for other in accesses[number:]:
+                if one.map == other.map and (one.writes or other.writes):
+                    for same_block in (True, False):
+                        yield self._apart(one, other, same_block, milliseconds)
+
+    def _apart(self, one: TensorAccess, other: TensorAccess, same_block: bool, milliseconds: int) -> Obligation:
+        turns = [dict.fromkeys(access.loops, FREE) for access in (one, other)]
+        pair = Pair(None, turns, same_block=same_block)
+        space = self.questions.space()
+        box = self.execution.terms.boxes[one.map].extents
+        threads, places = [], []
+        for thread, access in enumerate((one, other)):
+            t = self.questions.integers(pair, thread, space, access.path, access.loops)
+            self.questions.enter(t, pair, thread, access.path, access.loops, access.coordinates)
+            places.append([t.number(value.as_type(signed(WORD))) for value in access.coordinates])
+            threads.append(t)
+        # Of copies in loops, or by two lines, the two threads may be one.
+        formulas = [] if one.loops or one is not other else self.questions.apart(pair, *threads)
+        for a, b, extent in zip(*places, box, strict=True):
+            last = Poly.of(extent - 1)
+            formulas += [space.at_most(a, b.plus(last)), space.at_most(b, a.plus(last))]
+        formulas += [fact for t in threads for fact in t.facts]
+        status, _ = check([*formulas, *space.lemmas(), *space.facts], milliseconds)
+        where = "a block" if same_block else "different blocks"
+        about = f"boxes of the tensor of `{one.map}` that copies of {where} write are apart"
+        lines = tuple(dict.fromkeys((one.line, other.line)))
+        if status == "unsat":
+            return Obligation("race global", lines, "proved", about, argument="integers, two threads")
+        return Obligation("race global", lines, "open", about, "two copies may write the same elements")
