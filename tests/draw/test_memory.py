@@ -155,8 +155,9 @@ def test_the_page_shows_what_is_printed() -> None:
     if os.environ.get("BLESS"):
         (DOCS / "draw.md").write_text(made, "utf-8")
     assert made == (DOCS / "draw.md").read_text("utf-8")
-    (python,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(python, {})
+    names: dict[str, object] = {}
+    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(example, names)
 
 
 def test_the_drawings_of_the_page_are_what_is_drawn(tmp_path: Path) -> None:

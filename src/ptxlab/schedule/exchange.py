@@ -99,7 +99,7 @@ def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
 
 
 def _add(others: list[Value], each: int, fours: list[tuple[int, list[Value]]], own: int | None, operation: str) -> None:
-    """Add up numbers of all blocks; those of the own block are in registers already."""
+    """Add up numbers of all blocks; those of this block are in registers already."""
     for number, four in fours:
         parts = []
         for rank, other in enumerate(others):
