@@ -32,7 +32,7 @@ def prepare(shape: Shape, m: int, n: int, across: bool = False) -> tuple[Launch,
     a, g, u = whole(m, 136), whole(n, 136), whole(n + 1, 136)[1:]
     d = np.full((m, n), np.nan, np.float16)
     sides = [one.T.copy().T for one in (g, u)] if across else (g, u)
-    return product(a, *sides, d, shape, "relu", blocks=shape.cluster), d, gated(a, g.T, u.T).astype(np.float16)
+    return product(a, *sides, d, shape, "relu", blocks=shape.blocks), d, gated(a, g.T, u.T).astype(np.float16)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,8 @@ def prepare(shape: Shape, m: int, n: int, across: bool = False) -> tuple[Launch,
         pytest.param(Shape(1, 32, 2, tall=2, cluster=2, buffers=1), 200, 16, False, id="stripes of a cluster, one box"),
         pytest.param(Shape(1, 128, 2), 40, 72, True, id="weights across k"),
         pytest.param(Shape(2, 16, 2, buffers=1, pingpong=True), 130, 16, False, id="warpgroups in turns"),
+        pytest.param(Shape(1, 64, 2, tall=2, split_k=2), 100, 40, False, id="parts of k"),
+        pytest.param(Shape(2, 96, 2, split_k=3), 70, 56, False, id="three parts of k", marks=pytest.mark.bulk),
     ],
 )
 def test_a_variant_is_right_and_silent(shape: Shape, m: int, n: int, across: bool) -> None:

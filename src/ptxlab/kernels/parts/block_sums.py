@@ -70,6 +70,11 @@ class Exchange:
         self.others: list[Any] = []
         self.thread = ptx.tid.x * 4
 
+    @property
+    def columns(self) -> int:
+        """Columns of D that a block stores."""
+        return self.parts.width
+
     def offset(self, part: int, chunk: int) -> int:
         """How many numbers after its first ones a thread has those of a chunk of columns."""
         return (part * (self.parts.width // CHUNK) + chunk) * self.parts.groups * GROUP * 4

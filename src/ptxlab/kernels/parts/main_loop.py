@@ -157,7 +157,7 @@ def consume(loop: MainLoop, store: TileStore, exchange: Any = None) -> None:
             else:
                 exchange.deposit(accumulators)
                 with ptx.when(share.part < shape.parts.count):
-                    store.write(exchange.collect(), row, column + share.part * shape.parts.width)
+                    store.write(exchange.collect(), row, column + share.part * exchange.columns)
     store.finish_all()
 
 

@@ -94,7 +94,9 @@ def launch(
 
     `scales` are factors of A, G and U, each a number in the GPU's memory.
     """
-    (a, g, u, d), (m, n, _) = matrices, extents
+    (a, g, u, d), (m, n, k) = matrices, extents
+    if ceil_div(k, formats.depth) < shape.split_k:
+        raise UnsuitedError(f"k is {k}, and {shape.split_k} blocks of a cluster need {shape.split_k * formats.depth}")
     plan = plan_of(formats, shape, layout)
     left, right = plan.operands
     maps = left.map(a), right.map(g), right.map(u), plan.boxes.map(d)

@@ -1,7 +1,8 @@
 """D = activation(A·Gᵀ) ⊙ (A·Uᵀ) in one kernel: both products share the K tiles of A, and meet in registers.
 
 A K tile has rows of A, rows of G, and after them as many rows of U. To `wgmma` the rows of G and U are one matrix: the
-first half of a thread's accumulators are of A·Gᵀ, the second half are of A·Uᵀ at the same rows and columns.
+first half of a thread's accumulators are of A·Gᵀ, the second half are of A·Uᵀ at the same rows and columns. Blocks of a
+cluster share the K tiles of G and U, or compute one tile together, each a part of k.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, Pointer, f32, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, Pointer, f32, kernel, pointer, pred, ptx, tensor_map, u32
+from ptxlab.kernels.parts.block_sums import ThroughCluster
 from ptxlab.kernels.parts.finishing import Activation, activation_of
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.operands import Operand
@@ -34,7 +36,7 @@ def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
             keep=shape.keep[1],
         ),
     )
-    width = shape.columns // 2
+    width = shape.parts.width // 2
     boxes = Boxes(shape.groups, shape.tall, width, False, shape.buffers, formats.out_size, shape.pingpong, shape.box)
     return Plan(formats, shape, operands, boxes)
 
@@ -70,11 +72,28 @@ class GatedStore(TileStore):
         super().stage([self.activation(x) * y for x, y in values], copy, loaded, box)
 
 
+class SumOfHalves(ThroughCluster):
+    """Sums over blocks, of which each stores the same columns of both products."""
+
+    @property
+    def columns(self) -> int:
+        """Columns of D that a block stores."""
+        return self.parts.width // 2
+
+    def deposit(self, accumulators: list[list[Any]]) -> None:
+        """Write them so that those of a block follow each other: a part of the first product, and one of the second."""
+        each = len(accumulators[0]) // (2 * self.parts.count)
+        starts = [each * (number + half * self.parts.count) for number in range(self.parts.count) for half in range(2)]
+        super().deposit([[one for start in starts for one in values[start:][:each]] for values in accumulators])
+
+
 class Gated(Block):
     """Tiles of both products; `extents` are m, n and k, `scales` where the factors of A, G and U are.
 
     The first of `targets` is for D; others are for the products.
     """
+
+    barriers: Any = None  # for sums in a cluster
 
     def __init__(
         self,
@@ -89,8 +108,18 @@ class Gated(Block):
 
     def share(self, rank: u32 | None) -> Share:
         (m, n, k), shape = self.extents, self.plan.shape
-        order = TileOrder(shape.rows * shape.cluster, shape.columns // 2, shape.raster, m, n, shape.cluster)
-        return Share(order, k, self.plan.formats.depth, rank=rank, cluster=shape.cluster)
+        order = TileOrder(shape.rows * shape.cluster, shape.columns // 2, shape.raster, m, n, shape.blocks)
+        return Share(order, k, self.plan.formats.depth, rank=rank, cluster=shape.cluster, split_k=shape.split_k)
+
+    def initialize(self, when: pred) -> None:
+        if self.plan.shape.split_k > 1:
+            self.barriers = ThroughCluster.barriers(self.plan.shape.parts, when)
+
+    def exchange(self, share: Share, memory: Pointer) -> SumOfHalves | None:
+        if self.plan.shape.split_k == 1:
+            return None
+        accumulator, parts = self.plan.formats.accumulator, self.plan.shape.parts
+        return SumOfHalves(accumulator, parts, share.part, memory, *self.barriers)
 
     def store(self, memory: Pointer, residual: Any) -> TileStore:
         found = GatedStore(self.plan.formats.out, self.plan.boxes, memory, self.target)

@@ -11,7 +11,7 @@ from ptxlab.estimate.hardware import H200
 from ptxlab.estimate.units import wgmma_cycles
 from ptxlab.kernels.parts.operands import LINE, SECTOR, STRIPE
 from ptxlab.kernels.parts.shapes import Layout, Shape
-from ptxlab.kernels.parts.tile_stores import Boxes
+from ptxlab.kernels.parts.tile_stores import CHUNK, Boxes
 
 SMS = 132
 SHARED = 232_448 - 1024  # bytes of shared memory that a block may have, less the barriers and the alignment
@@ -20,8 +20,9 @@ MOST_STAGES = 14
 BLOCKS = 2  # that an SM has at a time, at most
 FEW = 8  # rows of A are few where B has so many times as many columns
 IN_TURNS_COLUMNS = 128, 160, 192
+IN_PARTS = tuple((1, 1, split_k, True) for split_k in (2, 3, 4))
 WAYS = (  # blocks of a cluster, how many are side by side, blocks that share k, and whether those are a cluster
-    (1, 1, 1, True), (2, 1, 1, True), (2, 2, 1, True), *((1, 1, split_k, True) for split_k in (2, 3, 4)),
+    (1, 1, 1, True), (2, 1, 1, True), (2, 2, 1, True), *IN_PARTS,
     *((cluster, 1, split_k, False) for split_k in (2, 3, 4, 5, 6, 8, 12, 16) for cluster in (1, 2)),
 )  # fmt: skip
 LARGE_CLUSTERS = (  # the same, which were measured for products of 16-bit elements
@@ -184,7 +185,7 @@ def sum_cycles(shape: Shape, costs: Costs) -> float:
 def shapes(problem: Problem) -> Iterator[Shape]:
     """Every variant that fits, with as many stages as fit."""
     steps = problem.steps
-    ways = WAYS[:2] if problem.gated else WAYS + LARGE_CLUSTERS if problem.size == 2 else WAYS
+    ways = WAYS[:2] + IN_PARTS if problem.gated else WAYS + LARGE_CLUSTERS if problem.size == 2 else WAYS
     multiple = (16 if problem.b_along_k else 2 * STRIPE) if problem.gated else 1  # of columns
     for swap_ab in (False,) if problem.gated else (False, True):
         for groups, tall, columns in _tiles(problem.m if swap_ab else max(problem.n, multiple)):
@@ -241,6 +242,8 @@ def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Iterator[Shape]:
         return
     if 2 * parts.count < shape.split_k and shape.columns > 32:
         return
+    if problem.gated and shape.split_k > 1 and shape.columns % (2 * CHUNK * shape.split_k):
+        return  # each block of a cluster stores the same columns of both products
     steps, tiles = problem.steps, problem.tiles(shape)
     if shape.split_k > 1 and tiles * shape.cluster * shape.split_k > shape.sms * occupancy:
         return
