@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     pass
 
 TABLE = Path(__file__).with_name("correction.json")
-LEARNED = 2  # blocks of a cluster: nothing is known of larger ones
+LEARNED = 4  # blocks of a cluster: nothing is known of larger ones
 LIKELY = 160  # variants with the best estimates, of which the fastest is found
 DOUBT = 0.5  # how much what networks disagree about counts: the best of many is else often one that is misjudged
 
