@@ -116,13 +116,17 @@ def test_limits(tmp_path: Path) -> None:
     endless = tmp_path / "endless.ptx"
     endless.write_text(changed((STORE, "again:\n    ld.volatile.global.f32 %f2, [%rd5];\n    bra again;\n")))
     found = verify(TASK, endless, timeout=3, estimate=False)
-    assert found.status == "rejected"
+    assert not found.accepted
     assert {"hang", "timeout", "out-of-time"} & set(found.codes), str(found)
     large = tmp_path / "large.ptx"
     large.write_text(
         "// workspace: w f32[n * 1000000000]\n// launch: affine grid=1 block=64 args=x,w,n\n" + HEAD + KERNEL
     )
     assert verify(TASK, large, estimate=False).codes == ["too-large"]
+    slow = tmp_path / "slow.ptx"
+    slow.write_text(HEAD + KERNEL)
+    late = verify(TASK, slow, timeout=0.1, estimate=False)  # it is right, and there was no time to see that
+    assert (late.status, late.codes) == ("undecided", ["out-of-time"])
     sleeping = tmp_path / "sleeping.py"
     sleeping.write_text("import time\ntime.sleep(60)\n" + AUTHORED.format(""))
     assert verify(TASK, sleeping, timeout=1.5, estimate=False).codes == ["out-of-time"]

@@ -370,6 +370,15 @@ def _extent(value: Any) -> tuple[int, ...]:
     return (value.x, value.y, value.z) if isinstance(value, _Dim3) else (int(value),)
 
 
+class _Sizes(list[int]):
+    """A shape as C++ has it."""
+
+    size, push_back = list[int].__len__, list[int].append
+
+    def vec(self) -> _Sizes:
+        return _Sizes(self)
+
+
 class _Tensor:
     """A tensor as C++ has it."""
 
@@ -378,6 +387,9 @@ class _Tensor:
 
     def size(self, axis: int) -> int:
         return int(self.own.shape[axis])
+
+    def sizes(self) -> _Sizes:
+        return _Sizes(self.own.shape)
 
     def data_ptr(self) -> Any:
         return self.own
@@ -461,8 +473,11 @@ class Extension(SimpleNamespace):
 
     @staticmethod
     def _call(function: Callable[..., Any], *given: Any) -> Any:
-        """A host function with tensors of Python."""
-        return _plain(function(*map(_wrapped, given)))
+        """A host function with tensors of Python; names that it has in C++ alone are not known."""
+        try:
+            return _plain(function(*map(_wrapped, given)))
+        except (AttributeError, NameError, TypeError) as unknown:
+            raise InlineError(f"{function.__name__}: {unknown}") from unknown
 
     def _launch(self, name: str, template: str, shape: Sequence[Any], args: Sequence[Any]) -> None:
         """Launch a kernel of the source."""

@@ -74,7 +74,8 @@ class Verdict:
         """`accepted`, `rejected`, or `undecided`."""
         if any(part.status == FAILED for part in self.parts):
             return "rejected"
-        return "undecided" if self["equal"].status != PASSED else "accepted"
+        is_open = any(part.status == OPEN and part.findings for part in self.parts)
+        return "undecided" if is_open or self["equal"].status != PASSED else "accepted"
 
     @property
     def accepted(self) -> bool:
