@@ -14,7 +14,21 @@ from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import during, source_of
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.tree import BYTES, Arrival, Asynchronous, Fence, Fill, Multiplied, Release, Transfer, Vacancy
+from ptxlab.schedule.synchronize import BLOCK
+from ptxlab.schedule.tree import (
+    BYTES,
+    Arrival,
+    Asynchronous,
+    Barrier,
+    Fence,
+    Fill,
+    Loop,
+    Multiplied,
+    Node,
+    Release,
+    Transfer,
+    Vacancy,
+)
 from ptxlab.schedule.walk import WARP
 from ptxlab.schedule.writing import Writing
 
@@ -34,8 +48,19 @@ def write_barriers(w: Writing) -> None:
         with ptx.when(is_first):
             for stage in range(stages):
                 ptx.mbarrier.init.shared.b64(w.full.at(stage), 1)
-    w.comment("derived: mbarriers are initialized before they are used")
-    ptx.bar.sync(0)
+    if w.state.specialized or not _synchronizes(w.plan.tree):
+        w.comment("derived: mbarriers are initialized before they are used")
+        ptx.bar.sync(0)
+
+
+def _synchronizes(body: list[Node]) -> bool:
+    """Whether all threads wait for each other before the first of them waits at an mbarrier."""
+    for node in body:
+        if isinstance(node, Loop):
+            return _synchronizes(node.body)
+        if isinstance(node, Barrier) and node.level == BLOCK:
+            return True
+    return False
 
 
 @contextmanager

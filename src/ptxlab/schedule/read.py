@@ -68,7 +68,7 @@ class _Reader:
         self.sizes: dict[str, None] = {}
         self.axes: dict[str, Linear] = {}
         self.statements: list[Statement] = []
-        self.made: set[str] = set()
+        self.made: dict[str, tuple[str, ...]] = {}  # numbers with a name, and the loops that they are made in
 
     def refuse(self, node: ast.AST | int, message: str, label: str = "", helps: tuple[str, ...] = ()) -> NoReturn:
         line = node if isinstance(node, int) else getattr(node, "lineno", self.function.__code__.co_firstlineno)
@@ -129,7 +129,7 @@ class _Reader:
                     found = self._expression(node.test, names, axes)
                     self._read_body(node.body, names, axes, _both(condition, found))
                 case ast.Assign(targets=[ast.Name(id=name)]) if condition is None:
-                    if name in self.made | self.numbers | set(self.arrays) | set(self.sizes) | set(names):
+                    if name in {*self.made, *self.numbers, *self.arrays, *self.sizes, *names}:
                         self.refuse(node, f"`{name}` is assigned a second time", "a name is for one value")
                     self._assign(name, node, names, axes)
                 case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=array)) as target]):
@@ -151,7 +151,7 @@ class _Reader:
         value = self._expression(node.value, names, axes, name)
         if len(self.statements) == count or not (isinstance(value, Name) and value.name == name):
             self.statements.append(Let(axes, value, node.lineno, name))
-        self.made.add(name)
+        self.made[name] = axes
 
     def _loops(
         self, target: ast.expr, source: ast.expr, names: Mapping[str, Linear], axes: tuple[str, ...]
@@ -228,7 +228,11 @@ class _Reader:
                 return Number(float(value))
             case ast.Name(id=found) if found in names or found in self.sizes:
                 return Index(self._linear(node, names, node.lineno))
-            case ast.Name(id=found) if found in self.made | self.numbers:
+            case ast.Name(id=found) if found in self.made or found in self.numbers:
+                missing = [axis for axis in self.made.get(found, ()) if axis not in axes]
+                if missing:
+                    said = f"`{found}` is a number for each `{missing[0]}`, and this is not in a loop over it"
+                    self.refuse(node, said, helps=(f"reduce it: `max({found} for {missing[0]} in range(...))`",))
                 return Name(found)
             case ast.Subscript(value=ast.Name(id=array)):
                 index = self._index(array, node, names)
@@ -288,7 +292,7 @@ class _Reader:
             self.refuse(node, "a reduction in a reduction", helps=("give the inner one a name, in a loop around it",))
         if not name:
             name = next(text for n in range(1, 999) if (text := f"{function}_{n}") not in self.made)
-            self.made.add(name)
+            self.made[name] = axes
         self.statements.append(Reduce(axes, value, node.lineno, name, over, REDUCTIONS[function], condition))
         return Name(name)
 

@@ -44,7 +44,9 @@ def put_copies(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
             fills.append(Fill(_buffer(plan, stage, leaves, path)))
         else:
             keeps.append(Keep(stage, leaves))
-    fences = [Fence()] if fills and state.unit == "wgmma" else []
+    by_tma = state.pipeline is not None and state.pipeline.by == "tma"
+    inside = not by_tma and any(isinstance(node, Fence) for node, _ in walk(body))  # after these copies, too
+    fences = [Fence()] if fills and state.unit == "wgmma" and not inside else []
     body[:0] = [*fills, *fences, *keeps]
     for number, node in reversed(list(enumerate(body))):
         if isinstance(node, Leaf) and node.kind == "multiply" and state.unit == "wgmma":
@@ -64,6 +66,9 @@ def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop) -> int:
     fills = [node for node in loop.body if isinstance(node, Fill)]
     if not fills:
         return 0
+    if loop.part.name in plan.unrolled:
+        said = f"`{loop.part.name}` is unrolled, and copies are ahead of a loop that runs"
+        plan.state.refuse("illegal-step", said, "stage in another loop: `at`")
     rest: list[Node] = [node for node in loop.body if not isinstance(node, Fill)]
     first: list[Node] = []
     for iteration in range(stages - 1):
@@ -95,8 +100,6 @@ def _transfer(plan: Plan, body: list[Node], number: int, loop: Loop, fills: list
     last: list[Node] = [Multiplied(1)] if multiplies else []
     after: list[Node] = [Multiplied(0)] if multiplies else []
     arrival = Arrival([fill.buffer for fill in fills])
-    if loop.part.name in plan.unrolled:
-        state.refuse("illegal-step", f"`{loop.part.name}` is unrolled, and TMA copies for a loop that runs")
     for fill in fills:
         fill.buffer.slots = stages
     if state.specialized:

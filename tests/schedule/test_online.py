@@ -1,0 +1,149 @@
+"""One pass over a maximum and sums relative to it, and attention by it."""
+
+# ruff: noqa: B007, F821, UP037 - the names of sizes and loops are those of algorithms
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import pytest
+
+from ptxlab.report import PtxError
+from ptxlab.schedule import Schedule, algorithm, bf16, f32, schedule
+from tests.schedule.test_tensor import changed, is_found
+
+
+@algorithm
+def log_sum(x: f32["m", "n"], y: f32["m"]):
+    for i in range(m):
+        top = max(x[i, j] for j in range(n))
+        for j in range(n):
+            p = exp(x[i, j] - top)
+        y[i] = top + log(sum(p for j in range(n)))
+
+
+@algorithm
+def attention(q: bf16["h", "m", 32], k: bf16["h", "n", 32], v: bf16["h", "n", 16], o: bf16["h", "m", 16], scale: f32):
+    for g, i in grid(h, m):
+        for j in range(n):
+            s = sum(q[g, i, x] * k[g, j, x] for x in range(32))
+        top = max(s for j in range(n))
+        for j in range(n):
+            p = exp((s - top) * scale)
+        total = sum(p for j in range(n))
+        for c in range(16):
+            o[g, i, c] = sum(p * v[g, j, c] for j in range(n)) / total
+
+
+@algorithm
+def causal(q: bf16["m", 32], k: bf16["m", 32], v: bf16["m", 16], o: f32["m", 16]):
+    for i in range(m):
+        for j in range(m):
+            s = sum(q[i, x] * k[j, x] for x in range(32))
+        top = max(s for j in range(m) if i <= j)
+        for j in range(m):
+            p = exp((s - top) * 0.25)
+        total = sum(p for j in range(m) if i <= j)
+        for c in range(16):
+            o[i, c] = sum(p * v[j, c] for j in range(m) if i <= j) / total
+
+
+@algorithm
+def softmax(x: f32["m", "n"], y: f32["m", "n"]):
+    for i in range(m):
+        top = max(x[i, j] for j in range(n))
+        for j in range(n):
+            p = exp(x[i, j] - top)
+        total = sum(p for j in range(n))
+        for j in range(n):
+            y[i, j] = p / total
+
+
+@algorithm
+def cubes(x: f32["m", "n"], y: f32["m"]):
+    for i in range(m):
+        top = max(x[i, j] for j in range(n))
+        for j in range(n):
+            p = exp(x[i, j] - top)
+        y[i] = sum(p * p for j in range(n))
+
+
+def flash(of=attention, keys: int = 16, rows: int = 128) -> Schedule:
+    """A warpgroup for each 64 queries."""
+    s = schedule(of).online("j").tile(i=rows)
+    s.blocks(*(["g", "i"] if of is attention else ["i"])).tile(i=64).threads()
+    s.tile(j=keys).tensorize("wgmma")
+    return s.stage("q", "k", in_="shared", swizzle="64B").stage("v", in_="shared", swizzle="32B").vectorize("q", 8)
+
+
+def by_tma(of=attention, keys: int = 16, rows: int = 128) -> Schedule:
+    return flash(of, keys, rows).vectorize("o", 8 if of is attention else 4).pipeline(stages=2, by="tma")
+
+
+SCHEDULES = {"wgmma": flash, "TMA": by_tma, "roles": lambda: by_tma().specialize()}
+
+
+def test_one_pass_by_the_threads_of_a_block():
+    s = schedule(log_sum).online("j").blocks("i").tile(j=64).tile(j=2).threads()
+    assert s.check(seeds=1, symbolic=False, m=3, n=200)
+    assert str(s).count("loop j.0") == 1
+
+
+def test_several_rows_of_a_thread_share_a_pass():
+    s = schedule(log_sum).online("j").tile(i=8).blocks().tile(i=4).threads().reorder("j.0", "i.2")
+    assert s.check(seeds=1, symbolic=False, m=13, n=20)
+
+
+def test_attention():
+    assert by_tma(keys=32, rows=64).specialize().check(seeds=1, symbolic=False, h=1, m=70, n=75)
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("sizes", [{"h": 2, "m": 64, "n": 32}, {"h": 1, "m": 67, "n": 1}, {"h": 1, "m": 130, "n": 90}])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_attention_of_any_size(name, sizes):
+    assert SCHEDULES[name]().check(seeds=2, symbolic=False, **sizes)
+
+
+def test_tiles_in_which_all_is_masked_come_first():
+    assert by_tma(causal, 32, 64).specialize().check(seeds=1, symbolic=False, m=100)
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_each_wait_and_fence_is_needed(name):
+    s = SCHEDULES[name]()
+    launch = s.launch_of(*s.arguments({"h": 1, "m": 128, "n": 80}))
+    launch.args[3][...] = 0
+    launch.run(device="cpu")
+    texts = changed(launch)
+    assert texts
+    assert not [what for what, text in texts.items() if not is_found(launch, text, 3)]
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (lambda: schedule(softmax).online("j"), "a sum over `j` is not known in the loop over it"),
+        (lambda: schedule(cubes).online("j"), "is not linear in `p`"),
+        (lambda: schedule(log_sum).online("i"), "`i` is not reduced over"),
+        (lambda: schedule(log_sum).online("j").online("j"), "one pass already"),
+        (lambda: schedule(attention).online("x"), "no number is an exponential relative to a maximum over `x`"),
+        (lambda: schedule(attention).blocks("g"), "is kept in a register for each iteration of `j.0`"),
+    ],
+)
+def test_what_is_refused(step, message):
+    with pytest.raises(PtxError) as found:
+        step()
+    assert message in str(found.value)
+    assert "src/ptxlab" not in str(found.value)
+
+
+def test_a_number_of_a_loop_is_not_read_outside_of_it():
+    with pytest.raises(PtxError, match="`t` is a number for each `j`"):
+
+        @algorithm
+        def wrong(x: f32["m", "n"], y: f32["m"]):
+            for i in range(m):
+                for j in range(n):
+                    t = x[i, j]
+                y[i] = t
