@@ -11,7 +11,15 @@ import pytest
 
 import ptxlab
 from ptxlab.device.result import Result
-from ptxlab.kernels.collectives import Group, all_gather, all_reduce, all_to_all, reduce_scatter
+from ptxlab.kernels.collectives import (
+    Group,
+    all_gather,
+    all_gather_matmul,
+    all_reduce,
+    all_to_all,
+    matmul_reduce_scatter,
+    reduce_scatter,
+)
 from ptxlab.launch import module_of
 from ptxlab.node import Node
 from ptxlab.node.operations import Operation
@@ -24,6 +32,14 @@ COLLECTIVES: dict[str, tuple[Callable[..., None], Callable[[int], tuple[int, int
         lambda n: (1, 1),
         lambda x, rank: x.sum(0),
     ),
+    **{
+        f"all_reduce_{variant}": (
+            lambda group, x, result, variant=variant: all_reduce(group, x, result, variant),
+            lambda n: (1, 1),
+            lambda x, rank: x.sum(0),
+        )
+        for variant in ("ring", "tree", "multimem")
+    },
     "all_gather": (all_gather, lambda n: (1, n), lambda x, rank: x.ravel()),
     "reduce_scatter": (reduce_scatter, lambda n: (n, 1), lambda x, rank: np.split(x.sum(0), len(x))[rank]),
     "all_to_all": (all_to_all, lambda n: (n, n), lambda x, rank: np.array(np.split(x, len(x), axis=1))[rank].ravel()),
@@ -65,7 +81,8 @@ def run(name: str, ranks: int, count: int, change: Callable[[Any], Any] | None =
     return found
 
 
-@pytest.mark.parametrize("name", ["all_reduce_two_shot", "all_to_all"])
+@pytest.mark.parametrize("name", ["all_reduce_two_shot", "all_to_all", "all_reduce_ring", "all_reduce_tree",
+                                  "all_reduce_multimem"])  # fmt: skip
 def test_collectives_are_right(name: str) -> None:
     assert run(name, 3, 90, seeds=range(1, 3)).diagnostics == []
 
@@ -75,6 +92,49 @@ def test_collectives_are_right(name: str) -> None:
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_collectives_are_right_under_many_schedules(name: str, ranks: int) -> None:
     assert run(name, ranks, 1024, seeds=20).diagnostics == []
+
+
+FUSED = {"all_gather_matmul": all_gather_matmul, "matmul_reduce_scatter": matmul_reduce_scatter}
+
+
+def run_fused(name: str, ranks: int, change: Callable[[Any], Any] | None = None, **how: Any) -> Result:
+    """Run a product twice, on matrices that are copied there before and overwritten after; compare its results."""
+    rng = np.random.default_rng(11)
+    gathers = name == "all_gather_matmul"
+    rows, n, k = 3, 5, 7
+    shape = (rows if gathers else rows * ranks, k)
+    node = ChangedNode(ranks, None, peers=True)
+    node.change = change
+    group = Group(node, 2)
+    a, b = ([device.zeros(each, name=name) for device in node] for name, each in (("a", shape), ("b", (k, n))))
+    result = [[device.zeros((rows * ranks if gathers else rows, n)) for device in node] for _ in range(2)]
+    given = [[rng.integers(-4, 4, (ranks, *each)).astype(np.float32) for each in (shape, (k, n))] for _ in range(2)]
+    for turn in range(2):
+        for device in node:
+            device.copy(a[device.rank], device.array(given[turn][0][device.rank]))
+            device.copy(b[device.rank], device.array(given[turn][1][device.rank]))
+        FUSED[name](group, a, b, result[turn])
+    for device in node:
+        device.fill(a[device.rank])
+    found = node.synchronize(on_error="collect", **how)
+    for turn, (x, y) in enumerate(given if not found.diagnostics else []):
+        total = np.einsum("rik,rkj->ij", x, y)
+        for rank in range(ranks):
+            own = x.reshape(-1, k) @ y[rank] if gathers else total[rank * rows : (rank + 1) * rows]
+            assert (result[turn][rank].numpy() == own).all()
+    return found
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_fused_products_are_right(name: str) -> None:
+    assert run_fused(name, 3, seeds=range(1, 3)).diagnostics == []
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_fused_products_are_right_under_many_schedules(name: str, ranks: int) -> None:
+    assert run_fused(name, ranks, seeds=20).diagnostics == []
 
 
 def mutants(text: str) -> Iterator[tuple[str, str]]:
@@ -136,8 +196,8 @@ def test_what_does_not_fit_is_refused() -> None:
     x = [device.zeros(9) for device in node]
     with pytest.raises(ValueError, match="9 elements: a multiple of the 2 ranks"):
         all_reduce(group, x, [device.zeros(9) for device in node], "two_shot")
-    with pytest.raises(ValueError, match="expected one of one_shot, two_shot"):
-        all_reduce(group, x, x, "ring")
+    with pytest.raises(ValueError, match="expected one of one_shot, two_shot, ring"):
+        all_reduce(group, x, x, "rings")
     with pytest.raises(ValueError, match="rank 0: 9 elements and 9 for the result; expected 9 and 18"):
         all_gather(group, x, x)
     with pytest.raises(ValueError, match="each of the 2 ranks has one"):

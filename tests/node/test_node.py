@@ -233,6 +233,34 @@ def test_a_launch_knows_what_the_one_before_it_has_acquired() -> None:
     assert codes(node, seeds=range(1, 5)) == []
 
 
+READ_ONLY = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry read(.param .u64 x, .param .u64 result)
+{
+    .reg .b64 %x, %result;
+    .reg .b32 %v;
+    ld.param.u64 %x, [x];
+    ld.param.u64 %result, [result];
+    ld.global.nc.u32 %v, [%x];
+    st.global.u32 [%result], %v;
+    ret;
+}
+"""
+
+
+def test_a_read_only_load_sees_what_a_grid_before_it_wrote() -> None:
+    node = ptxlab.node(1)
+    x, result = node[0].zeros(1, np.uint32), node[0].zeros(1, np.uint32)
+    kernel = ptxlab.parse(READ_ONLY, "read.ptx")["read"]
+    node[0].fill(x, 1)
+    node[0].launch(kernel, 1, 1, [x, result])
+    assert codes(node) == []
+    node[0].fill(x, 1)
+    node[0].stream().launch(kernel, 1, 1, [x, result])
+    assert codes(node) == ["data-race"]
+
+
 def test_one_seed_is_one_run() -> None:
     traces = []
     for _ in range(2):

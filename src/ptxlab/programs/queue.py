@@ -2,12 +2,13 @@
 
 Operations that all others are ordered with, before or after, run by themselves. What is between two of those is
 unordered: it runs at the same time, as grids of a node do, and what races is found. Copies and fills among themselves
-are compared by their bytes, and copied by the host.
+are compared by their bytes, and copied by the host; large ones are not compared with kernels.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 STAGED = 0x7A00_0000_0000  # above all memory of the device: what copies take from memory that is the host's alone
 _GAP = 65536
+_LARGE = 4 << 20  # bytes of a copy that would take too long as a kernel
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,10 @@ class QueuedCopy:
     def title(self) -> str:
         return f"`{self.name}`"
 
+    @property
+    def is_large(self) -> bool:
+        return math.prod(self.extent) > _LARGE
+
     def written(self) -> Iterator[tuple[int, int]]:
         """The bytes that it writes, by rows."""
         return self._rows(self.to, self.to_steps)
@@ -139,6 +145,22 @@ def parts_of(queue: Sequence[Queued]) -> Iterator[Sequence[Queued]]:
             start = at
         done[one.order.stream] = one.order.count
     yield queue[start:]
+
+
+def stages_of(part: Sequence[Queued]) -> Iterator[Sequence[Queued]]:
+    """A part of a queue in steps: copies that the host makes, and in turn all kernels and copies that may run then."""
+    before = directly_before(part)
+    done: set[int] = set()
+    while len(done) < len(part):
+        for is_by_host in (True, False):
+            ready: list[int] = []
+            for at, one in enumerate(part):
+                is_kind = (isinstance(one, QueuedCopy) and one.is_large) == is_by_host
+                if at not in done and is_kind and done.union(ready).issuperset(before[at]):
+                    ready.append(at)
+            done.update(ready)
+            if ready:
+                yield [part[at] for at in ready]
 
 
 def directly_before(queue: Sequence[Queued]) -> list[list[int]]:

@@ -41,7 +41,18 @@ from ptxlab.programs.device_launches import take_launches
 from ptxlab.programs.libraries import CALLS, BadCallError
 from ptxlab.programs.messages import Frames, Reader, Writer
 from ptxlab.programs.modules import LoadedModule, Modules
-from ptxlab.programs.queue import Order, Queued, QueuedCopy, QueuedLaunch, Team, compare, one_by_one, parts_of, perform
+from ptxlab.programs.queue import (
+    Order,
+    Queued,
+    QueuedCopy,
+    QueuedLaunch,
+    Team,
+    compare,
+    one_by_one,
+    parts_of,
+    perform,
+    stages_of,
+)
 from ptxlab.programs.repeats import Repeats
 from ptxlab.programs.textures import object_of
 from ptxlab.report import Diagnostic, KernelError, PtxError, Span, render
@@ -329,15 +340,22 @@ class Process:
     def _run_part(self, part: Sequence[Queued]) -> tuple[int, str]:
         """Run operations that are not all ordered, or a single one."""
         copies = [one for one in part if isinstance(one, QueuedCopy)]
-        launches = [one for one in part if isinstance(one, QueuedLaunch)]
-        if not launches:
+        if len(copies) == len(part) or any(one.is_large for one in copies):
             self._note(list(compare(copies, self.span_of)), ())
-            for one in copies:
-                perform(one, self.bytes_at)
-            return 0, ""
-        if len(part) == 1 and self.gpus == 1:
-            return self._run_alone(launches[0])
-        return self._run_together(part, launches)
+        status, output = 0, ""
+        for stage in stages_of(part):
+            launches = [one for one in stage if isinstance(one, QueuedLaunch)]
+            if not launches:
+                for one in stage:
+                    assert isinstance(one, QueuedCopy)
+                    perform(one, self.bytes_at)
+                continue
+            is_alone = len(stage) == 1 and self.gpus == 1
+            failed, printed = self._run_alone(launches[0]) if is_alone else self._run_together(stage, launches)
+            status, output = status or failed, output + printed
+            if status:
+                break
+        return status, output
 
     def _run_together(self, part: Sequence[Queued], launches: Sequence[QueuedLaunch]) -> tuple[int, str]:
         arrays = [Region(base, size, self._start + base - VIEW, "an array") for base, size in self.arrays.items()]

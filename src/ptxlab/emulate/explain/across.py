@@ -26,8 +26,8 @@ def explain_across(races: Sequence[Race]) -> Iterator[Diagnostic]:
     """The races between launches, of each pair of lines one."""
     first: dict[tuple[object, ...], Race] = {}
     for race in races:
-        places = [(party.launch.place, party.instruction) for party in race.parties]
-        lines = frozenset((place.kind, number) for place, number in places if place is not None)
+        places = [(party.launch.place, _span(party) or party.instruction) for party in race.parties]
+        lines = frozenset((place.kind, at) for place, at in places if place is not None)
         first.setdefault((lines,), race)
     yield from map(_explain, first.values())
 

@@ -12,19 +12,21 @@ array([3., 3.], dtype=float32)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
 
+from ptxlab.device.multicast import Multicast
 from ptxlab.device.structures import Pointers
-from ptxlab.kernels.collectives import kernel
+from ptxlab.kernels.collectives import fused, kernel, rings
 from ptxlab.kernels.collectives.kernel import THREADS
 from ptxlab.node import Array, Node
 
-__all__ = ["Group", "all_gather", "all_reduce", "all_to_all", "reduce_scatter"]
+__all__ = ["Group", "all_gather", "all_gather_matmul", "all_reduce", "all_to_all", "matmul_reduce_scatter",
+           "reduce_scatter"]  # fmt: skip
 
-VARIANTS = ("one_shot", "two_shot")
+VARIANTS = ("one_shot", "two_shot", "ring", "tree", "multimem")
 
 
 class Group:
@@ -44,46 +46,109 @@ class Group:
             self._buffers[count] = [device.zeros(count, name="buffer") for device in self.node]
         return self._buffers[count]
 
-    def launch(
-        self, made: Any, barriers: int, count: int, tables: Sequence[Sequence[Array]], x: Sequence[Array]
-    ) -> None:
-        """Launch a kernel on each rank; `tables` are arrays of all ranks, and `x` has the result of each."""
-        vector = 4 if count % (4 * len(self.node)) == 0 else 1
-        chosen = made.specialize(RANKS=len(self.node), VECTOR=vector)
+    def launch(self, made: Any, barriers: int, args: Callable[[int], Sequence[Any]], **constants: int) -> None:
+        """Launch a kernel on each rank, which has `args`; its signals have so many numbers from the next one on."""
+        chosen = made.specialize(RANKS=len(self.node), **constants)
         for device in self.node:
-            args = [*map(Pointers, tables), x[device.rank], Pointers(self.signals), count // vector, device.rank]
-            device.launch(chosen, self.blocks, THREADS, [*args, self.number])
+            device.launch(chosen, self.blocks, THREADS, [*args(device.rank), device.rank, self.number])
         self.number += barriers
+
+    def launch_on_elements(
+        self, made: Any, barriers: int, count: int, arrays: Sequence[Any], results: Sequence[Array] | None = None
+    ) -> None:
+        """Launch a kernel on `arrays` of all ranks, and on the result of each; by vectors where these fit."""
+        vector = 4 if count % (4 * len(self.node)) == 0 else 1
+
+        def args(rank: int) -> list[Any]:
+            own = [] if results is None else [results[rank]]
+            return [*arrays, *own, Pointers(self.signals), count // vector]
+
+        self.launch(made, barriers, args, VECTOR=vector)
 
 
 def all_reduce(group: Group, x: Sequence[Array], result: Sequence[Array], variant: str = "one_shot") -> None:
-    """The sum of the arrays of all ranks, for each of them; `variant` is "one_shot" or "two_shot"."""
-    count = _elements(group, x, result, 1, 1)
+    """The sum of the arrays of all ranks, for each of them.
+
+    `variant` is "one_shot", "two_shot", "ring", "tree" or, of at most 8 ranks, "multimem".
+    """
+    count, ranks = _elements(group, x, result, 1, 1), len(group.node)
     if variant not in VARIANTS:
         raise ValueError(f"variant={variant!r}: expected one of {', '.join(VARIANTS)}")
-    if variant == "one_shot":
-        group.launch(kernel.all_reduce_one_shot, 2, count, [x], result)
-        return
-    ranks = len(group.node)
-    if count % ranks:
-        raise ValueError(f"{count} elements: a multiple of the {ranks} ranks is needed for the variant two_shot")
-    group.launch(kernel.all_reduce_two_shot, 3, count, [x, group.buffers(count // ranks)], result)
+    if variant not in ("one_shot", "tree") and count % ranks:
+        raise ValueError(f"{count} elements: a multiple of the {ranks} ranks is needed for the variant {variant}")
+    inputs = Pointers(x)
+    if variant == "one_shot" or ranks == 1:
+        group.launch_on_elements(kernel.all_reduce_one_shot, 2, count, [inputs], result)
+    elif variant == "two_shot":
+        buffers = Pointers(group.buffers(count // ranks))
+        group.launch_on_elements(kernel.all_reduce_two_shot, 3, count, [inputs, buffers], result)
+    elif variant == "ring":
+        buffers = Pointers(group.buffers(count - count // ranks))
+        group.launch_on_elements(rings.all_reduce_ring, 2 * ranks, count, [inputs, buffers, Pointers(result)])
+    elif variant == "tree":
+        group.launch_on_elements(rings.all_reduce_tree, 4, count, [inputs, Pointers(result)])
+    else:
+        group.launch_on_elements(rings.all_reduce_multimem, 2, count, [Multicast(x), Multicast(result)])
 
 
 def reduce_scatter(group: Group, x: Sequence[Array], result: Sequence[Array]) -> None:
     """Of the sum of the arrays of all ranks, each gets the part of its number."""
-    group.launch(kernel.reduce_scatter, 2, _elements(group, x, result, len(group.node), 1), [x], result)
+    count = _elements(group, x, result, len(group.node), 1)
+    group.launch_on_elements(kernel.reduce_scatter, 2, count, [Pointers(x)], result)
 
 
 def all_gather(group: Group, x: Sequence[Array], result: Sequence[Array]) -> None:
     """Each rank gets the arrays of all ranks, one after the other."""
-    group.launch(kernel.all_gather, 2, _elements(group, x, result, 1, len(group.node)), [x], result)
+    count = _elements(group, x, result, 1, len(group.node))
+    group.launch_on_elements(kernel.all_gather, 2, count, [Pointers(x)], result)
 
 
 def all_to_all(group: Group, x: Sequence[Array], result: Sequence[Array]) -> None:
     """Each rank gets the part of its number of the arrays of all ranks, one after the other."""
     ranks = len(group.node)
-    group.launch(kernel.all_to_all, 2, _elements(group, x, result, ranks, ranks), [x], result)
+    count = _elements(group, x, result, ranks, ranks)
+    group.launch_on_elements(kernel.all_to_all, 2, count, [Pointers(x)], result)
+
+
+def all_gather_matmul(group: Group, a: Sequence[Array], b: Sequence[Array], result: Sequence[Array]) -> None:
+    """Each rank gets the rows of `a` of all ranks, one after the other, times its own `b`."""
+    _same_shapes(group, a, b, result)
+    (rows, k), (_, n) = a[0].shape, b[0].shape
+    _expect(a[0].shape[1] == b[0].shape[0], f"{a[0].shape} times {b[0].shape}")
+    _expect(result[0].shape == (rows * len(group.node), n), f"a result of {result[0].shape}")
+
+    def args(rank: int) -> list[Any]:
+        return [Pointers(a), b[rank], result[rank], Pointers(group.signals), rows, n, k]
+
+    group.launch(fused.all_gather_matmul, 2, args)
+
+
+def matmul_reduce_scatter(group: Group, a: Sequence[Array], b: Sequence[Array], result: Sequence[Array]) -> None:
+    """Of the sum over all ranks of `a` times `b`, each gets the rows of its number."""
+    _same_shapes(group, a, b, result)
+    (m, k), (_, n), ranks = a[0].shape, b[0].shape, len(group.node)
+    _expect(a[0].shape[1] == b[0].shape[0] and m % ranks == 0, f"{a[0].shape} times {b[0].shape} on {ranks} ranks")
+    _expect(result[0].shape == (m // ranks, n), f"a result of {result[0].shape}")
+    buffers = Pointers(group.buffers(m * n))
+
+    def args(rank: int) -> list[Any]:
+        return [a[rank], b[rank], buffers, result[rank], Pointers(group.signals), m // ranks, n, k]
+
+    group.launch(fused.matmul_reduce_scatter, 2, args)
+
+
+def _same_shapes(group: Group, *arrays: Sequence[Array]) -> None:
+    """Refuse matrices that are not one a rank, of `float32`, all of the same shape."""
+    for each in arrays:
+        _expect(len(each) == len(group.node), f"{len(each)} matrices for {len(group.node)} ranks")
+        for one in each:
+            fits = one.dtype == numpy.float32 and len(one.shape) == 2 and one.shape == each[0].shape
+            _expect(fits, f"a matrix of {one.dtype} {one.shape}, beside one of {each[0].dtype} {each[0].shape}")
+
+
+def _expect(is_right: bool, found: str) -> None:
+    if not is_right:
+        raise ValueError(f"{found}: matrices of float32 are expected, one a rank, whose shapes fit")
 
 
 def _elements(group: Group, x: Sequence[Array], result: Sequence[Array], inputs: int, results: int) -> int:

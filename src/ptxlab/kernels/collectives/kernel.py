@@ -4,9 +4,10 @@
 number work together: block `b` of all ranks synchronizes by the `signals` of block `b`, a word for each rank. A barrier
 has a number, larger than that of the one before, which each rank writes to all others and then waits for.
 
-The orders that matter are all in `synchronize`. What a rank wrote before it, its peers read after it: so a thread
-releases with the scope `.sys`, which includes other GPUs, and acquires with it. The barrier at the end keeps a rank
-from writing its input again, or its buffer, while peers still read it.
+The orders that matter are all in `synchronize`, and in `send` and `receive` for the collectives in `rings` and `fused`.
+What a rank wrote before it, its peers read after it: so a thread releases with the scope `.sys`, which includes other
+GPUs, and acquires with it. The barrier at the end keeps a rank from writing its input again, or its buffer, while peers
+still read it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,23 @@ def synchronize(signals: Any, rank: Any, number: Any, ranks: int) -> None:
         seen = u32(0)
         with ptx.loop():
             ptx.ld.acquire.sys.global_.u32(own, out=seen)
+            ptx.repeat_when(seen < number)
+    ptx.bar.sync(0)
+
+
+def send(signals: Any, to: Any, rank: Any, number: Any, ranks: int) -> None:
+    """Tell the block of this number on another rank that what this block did before has happened."""
+    ptx.bar.sync(0)
+    with ptx.when(ptx.tid.x == 0):
+        ptx.st.release.sys.global_.u32(of_rank(signals, to, u32) + (ptx.ctaid.x * ranks + rank), number)
+
+
+def receive(signals: Any, rank: Any, sender: Any, number: Any, ranks: int) -> None:
+    """Wait until the block of this number on another rank has sent a number, or a later one."""
+    with ptx.when(ptx.tid.x == 0):
+        seen = u32(0)
+        with ptx.loop():
+            ptx.ld.acquire.sys.global_.u32(of_rank(signals, rank, u32) + (ptx.ctaid.x * ranks + sender), out=seen)
             ptx.repeat_when(seen < number)
     ptx.bar.sync(0)
 
