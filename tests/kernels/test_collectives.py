@@ -144,7 +144,7 @@ def mutants(text: str) -> Iterator[tuple[str, str]]:
         "relaxed load": (r"ld\.acquire\.sys", "ld.relaxed.sys"),
         "narrow scope": (r"\.sys", ".gpu"),
         "no barrier": (r"\n\s*bar\.sync 0;", ""),
-        "no wait": (r"(?<=\n)\s*@%p\d+ bra \$loop_\w+;(?=\n\$end_\d+:\n\s*bar)", ""),
+        "no wait": (r"(?<=\n)\s*@%p\d+ bra \$loop_\w+;(?=\n\$end_\w+:\n\s*bar)", ""),
     }
     barriers = [found.start() for found in re.finditer(r"bar\.sync 0;", text)]
     for name, (pattern, replaced) in changes.items():
@@ -159,9 +159,10 @@ def mutants(text: str) -> Iterator[tuple[str, str]]:
 
 
 def mutated(name: str) -> list[tuple[str, Any]]:
-    """The kernel of a collective on two ranks with each order removed, by what was removed."""
+    """The kernel of a collective on three ranks with each order removed, by what was removed."""
     made: list[Any] = []
-    run(name, 2, 64, lambda one: made.append(one) or one)
+    change = lambda one: made.append(one) or one  # noqa: E731
+    run_fused(name, 3, change) if name in FUSED else run(name, 3, 96, change)
     source = module_of(made[0]).source
     assert source is not None
     text = re.sub(r"\n\s*\.(loc|file) [^\n]*", "", source.text)  # so that findings show the PTX
@@ -174,20 +175,8 @@ def test_an_order_that_is_removed_is_found() -> None:
         kinds.setdefault(what.rpartition(" ")[0], kernel)
     assert len(kinds) == 5
     for what, kernel in kinds.items():
-        found = run("all_reduce_one_shot", 2, 1024, lambda _, kernel=kernel: kernel, seed=1).diagnostics
+        found = run("all_reduce_one_shot", 3, 1024, lambda _, kernel=kernel: kernel, seed=1).diagnostics
         assert {one.code for one in found} & {"data-race", "one-sided-synchronization"}, what
-
-
-@pytest.mark.bulk
-@pytest.mark.parametrize("name", COLLECTIVES)
-def test_each_order_that_is_removed_is_found_under_every_schedule(name: str) -> None:
-    missed = [
-        (what, seed)
-        for what, kernel in mutated(name)
-        for seed in range(6)
-        if not run(name, 2, 1024, lambda _, kernel=kernel: kernel, seed=seed).diagnostics
-    ]
-    assert missed == []
 
 
 def test_what_does_not_fit_is_refused() -> None:
