@@ -142,8 +142,9 @@ class Asynchronous:
                 continue  # A in registers
             is_across = self._number(here, match, f"trans_{name}") == 1
             found = matrix(self.terms, bits, rows, is_across)
-            if found is None:
-                raise UnsupportedError(here.at, f"the descriptor of matrix {name.upper()} is not understood")
+            if found is None:  # the stage of a ring, for one, is found in a later round
+                reason = f"the descriptor of matrix {name.upper()}"
+                found = self.effects.registers.symbol(reason, here.at, here.loops, LONG), 16
             address, bytes = found
             self.effects.put(here, "load", "shared", bytes, 16, 1, "weak", address, is_collective=True, unit="wgmma")
 

@@ -106,4 +106,4 @@ class Bounds:
         rests = [space.divided(start.plus(Poly.of(number - group.distances[0][0])), access.align)[1]
                  for number in sorted({distance for distance, _ in group.distances})]  # fmt: skip
         wrong = z3.Or(*(space.formula(rest) != 0 for rest in rests))
-        return check([*t.facts, *space.facts, wrong], milliseconds)
+        return check([*t.facts, *space.multiples(), *space.facts, wrong], milliseconds)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from ptxlab.flow.expressions import PARAMETER, SPECIAL, Linear
 
 from .segments import Access, Segment
-from .terms import TRUE, Loop, Symbol, leaves
+from .terms import TRUE, Loop, Symbol, conjuncts, leaves
 
 FREE = 1 << 20  # a turn of which nothing is known
 MOST_TURNS = 6  # that are counted
+PHASED = ("mbarrier", "phase")  # operations that a phase of an mbarrier completes
 _FIXED = (SPECIAL, PARAMETER)
 
 
@@ -35,11 +36,11 @@ class Pending:
 
 
 def pending(segments: Sequence[Segment]) -> Iterator[Pending]:
-    """All segments that each copy may be under way in, but the one that it is in."""
+    """All segments that each copy may be under way in, but the one that it is in; of those that groups complete."""
     most = max((one.waits for one in segments if one.waits is not None), default=0) + 1
     for segment in segments:
         for access in segment.accesses:
-            if access.is_async:
+            if access.is_async and access.unit not in PHASED:
                 yield from _followed(access, most)
 
 
@@ -66,7 +67,7 @@ def _followed(copy: Access, most: int) -> Iterator[Pending]:
 
 def _holds(condition: Linear, copy: Access) -> bool:
     """Whether a condition holds for the thread that started a copy, whenever it comes to it."""
-    return condition == TRUE or (condition in copy.path and not is_changing(condition))
+    return condition == TRUE or all(one in copy.path and not is_changing(one) for one in conjuncts(condition))
 
 
 def is_changing(condition: Linear) -> bool:

@@ -187,6 +187,22 @@ class Space:
                     found.append(divisor * apart == step)
         return found
 
+    def multiples(self) -> list[Any]:
+        """Of each product with a variable that is divided somewhere, what follows: `y = d * q + r`, so also times x."""
+        found: list[Any] = []
+        for value, divisor, quotient, rest in self._divisions:
+            names = [monomial[0] for monomial in value.terms if len(monomial) == 1]
+            if value.key != Poly({(name,): 1 for name in names}).key or len(names) != 1:
+                continue
+            for monomial in [one for one in self._monomials if names[0] in one]:
+                others = list(monomial)
+                others.remove(names[0])
+                left = Poly({tuple(others): 1}).times(rest)
+                whole = Poly({tuple(others): divisor}).times(quotient).plus(left)
+                found.append(self.formula(Poly({monomial: 1})) == self.formula(whole))
+                found.append(z3.Implies(self.formula(rest) == 0, self.formula(left) == 0))
+        return found
+
     def products(self) -> list[Any]:
         """That the variable of each product is the product: for a model that is a real one."""
         return [z3.Int("*".join(one)) == z3.Product(*map(z3.Int, one)) for one in self._bounded]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ptxlab.flow.expressions import Linear
 
-from .copies import FREE, pending
+from .copies import FREE, PHASED, pending
 from .execution import Execution
 from .phases import Arriver, Threads, Visit, loop_of, mbarriers
 from .segments import Access, Event, UnsupportedError
@@ -103,7 +103,7 @@ class Orders:
 
     def place(self, access: Access) -> Place:
         """Where an access is."""
-        mask, others = self.threads.mask(access.path, access.at)
+        mask, others = self.threads.mask(access.path)
         return Place(loop_of(access.segment.loops), access.epoch, mask, frozenset(others))
 
     def place_of(self, event: Event) -> Place:
@@ -190,7 +190,7 @@ class Orders:
 
     def others_of(self, path: tuple[Linear, ...]) -> tuple[Linear, ...]:
         """What holds on a path in all threads alike."""
-        return self.threads.mask(path, self.events[0].at)[1]
+        return self.threads.mask(path)[1]
 
     def happened(self, start: Place, event: Event, mask: int) -> Iterator[Before]:
         """When an event of all threads of a mask is known to have happened at a place; of a copy, to be complete."""
@@ -242,7 +242,7 @@ class Orders:
     ) -> Iterator[tuple[bool, int]]:
         here = start if known is None else self.place_of(known.event)
         is_looped = here.loop is not None and (known is None or known.looped)
-        if access.unit in ("mbarrier", "phase"):
+        if access.unit in PHASED:
             if known is not None and known.event.kind == "copy" and known.event.number == access.epoch:
                 yield not is_looped or target.loop is None, distance
             return

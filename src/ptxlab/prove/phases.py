@@ -69,14 +69,19 @@ class Threads:
         self.everyone = (1 << self.count) - 1
         self._known: dict[Linear, int] = {}
 
-    def mask(self, path: Path, at: int) -> tuple[int, tuple[Linear, ...]]:
-        """The threads that take a path, and what else holds on it, which is the same in all of them."""
+    def mask(self, path: Path, at: int | None = None) -> tuple[int, tuple[Linear, ...]]:
+        """The threads that take a path, and what else holds on it, which is the same in all of them.
+
+        Of an event, at an instruction, these must be all that do; of others, they may be fewer than that.
+        """
         mask, others = self.everyone, []
         for one in path:
             if not _has_threads([one]):
                 others.append(one)
                 continue
             if any(atom.kind != SPECIAL or not str(atom.detail).startswith("%tid") for atom in leaves([one])):
+                if at is None:
+                    continue
                 raise UnsupportedError(at, "which threads come here depends on more than their numbers")
             if one not in self._known:
                 found = (bool(self.evaluate(one, thread)) << thread for thread in range(self.count))

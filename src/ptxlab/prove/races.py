@@ -10,7 +10,7 @@ from typing import Any
 from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import LONG, WORD
 
-from .copies import FREE, pending
+from .copies import FREE, PHASED, pending
 from .execution import Execution
 from .integers import Integers, Poly
 from .intervals import Pair, Reached, intervals
@@ -20,6 +20,7 @@ from .phases import loop_of
 from .questions import Obligation, Questions
 from .reasons import why
 from .solver import check, z3
+from .translation import Translation
 
 _UNSIGNED = {32: WORD, 64: LONG}
 
@@ -39,7 +40,7 @@ class Races:
         for same_warp in (False, True) if has_warps else (None,):
             yield from self._show_block(same_warp, milliseconds, deadline)
         yield from self._show_copies(milliseconds, deadline)
-        yield from self._show_proxies(milliseconds, deadline)
+        yield from self._show_phased(milliseconds, deadline)
         groups = [one for one in self.objects.groups(Reached(access, {}) for access in self.objects.accesses)
                   if one.object.space == "global"]  # fmt: skip
         for one, other in _conflicting(groups):
@@ -51,9 +52,8 @@ class Races:
         done: set[tuple[Any, ...]] = set()
         run = self.execution
         for interval in intervals(run.notes.segments, run.entry, run.terms, of_warps=same_warp is True):
-            groups = [
-                group for group in self.objects.groups(interval.reached) if group.object.space in ("shared", "global")
-            ]
+            reached = [one for one in interval.reached if one.access.unit not in PHASED]
+            groups = [group for group in self.objects.groups(reached) if group.object.space in ("shared", "global")]
             for one, other in _conflicting(groups):
                 key = (id(interval.start) if one.turns or other.turns else 0, *_identity(one), *_identity(other))
                 if key not in done:
@@ -80,23 +80,23 @@ class Races:
                         pair = Pair(start, (copy.turns, other.turns), same_block=True, same_thread=True)
                         yield self._race(copy, other, pair, milliseconds, deadline)
 
-    def _show_proxies(self, milliseconds: int, deadline: float) -> Iterator[Obligation]:
-        """Show that what threads write is known to the asynchronous proxy before it accesses the same bytes."""
+    def _show_phased(self, milliseconds: int, deadline: float) -> Iterator[Obligation]:
+        """Show the same in any turns of two accesses: of those that phases complete, and of the asynchronous proxy.
+
+        What threads write must be known to that proxy before it accesses the same bytes.
+        """
         any_turns = [Reached(one, dict.fromkeys(one.segment.loops, FREE)) for one in self.objects.accesses]
-        groups = self.objects.groups(any_turns)
-        for one in groups:
-            for other in groups:
-                is_met = not one.first.unit and one.first.writes and other.first.unit in PROXY
-                if is_met and one.object.key == other.object.key:
-                    pair = Pair(None, (one.turns, other.turns), same_block=True, may_be_one=True)
-                    yield self._race(one, other, pair, milliseconds, deadline)
+        for one, other in _conflicting(self.objects.groups(any_turns)):
+            pair = Pair(None, (one.turns, other.turns), same_block=True, may_be_one=True)
+            if any(group.first.unit in PHASED for group in (one, other)) or _meet(one, other):
+                yield self._race(one, other, pair, milliseconds, deadline)
 
     def _race(self, one: Group, other: Group, pair: Pair, milliseconds: int, deadline: float) -> Obligation:
         kind = f"race {one.object.space}"
         where = "threads of a block" if pair.same_block else "threads of different blocks"
         where = "a copy and the thread that started it" if pair.same_thread else where
-        is_met = pair.same_block and pair.start is None
-        where = "the generic and the asynchronous proxy: `fence.proxy.async`" if is_met else where
+        if pair.same_block and pair.start is None and _meet(one, other):
+            where = "threads and the asynchronous proxy, which wants a `fence.proxy.async`"
         about = f"no race on {one.object.name} between {where}"
         lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
         if monotonic() > deadline:
@@ -138,6 +138,17 @@ class Races:
                 *((0, found) for found in self.orders.before(a, b, same_thread=same)),
                 *((1, found) for found in self.orders.before(b, a, same_thread=same))]  # fmt: skip
 
+    def _two(self, one: Group, other: Group, pair: Pair, threads: Sequence[Translation]) -> list[Any]:
+        """That accesses are two: of different threads, or in different turns."""
+        a, b = threads
+        found = self.questions.apart(pair, a, b)
+        if pair.start is None and pair.may_be_one and one is other:
+            loops = one.first.segment.loops
+            numbers = self.questions.terms.threads()
+            found.append(z3.Or(*(z3.Not(a.same(value, b)) for value in numbers),
+                               *(z3.Not(a.same(loop.counter, b)) for loop in loops)))  # fmt: skip
+        return found
+
     def _race_bits(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> tuple[str, Any, str]:
         formulas: list[Any] = []
         starts, threads = [], [self.questions.bits(pair, thread) for thread in (0, 1)]
@@ -148,7 +159,7 @@ class Races:
             numbers = [distance for distance, _ in group.distances]
             value = z3.ZeroExt(width - group.offset.type.width, b.number(group.offset))
             starts.append(_one_of(value, [number - numbers[0] for number in numbers], thread, formulas))
-        formulas += self.questions.apart(pair, *threads)
+        formulas += self._two(one, other, pair, threads)
         for first, before in self._unordered(one, other, pair):
             turns = [b.number(turn) for b, turn in zip(threads, _turns(one, other), strict=True)]
             distance = z3.BitVecVal(before.distance, 64)
@@ -186,7 +197,7 @@ class Races:
         last = Poly.of(-1)
         overlap = [space.at_most(a, b.plus(Poly.of(other.first.bytes)).plus(last)),
                    space.at_most(b, a.plus(Poly.of(one.first.bytes)).plus(last))]  # fmt: skip
-        formulas += self.questions.apart(pair, *threads)
+        formulas += self._two(one, other, pair, threads)
         unordered = self._unordered(one, other, pair)
         for first, before in unordered:
             turns = [t.number(turn) for t, turn in zip(threads, _turns(one, other), strict=True)]
@@ -210,6 +221,12 @@ def _conflicting(groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
             for other in alike[number:]:
                 if one.first.writes or other.first.writes:
                     yield one, other
+
+
+def _meet(one: Group, other: Group) -> bool:
+    """Whether one writes as threads do and the other accesses memory by the asynchronous proxy."""
+    pairs = ((one.first, other.first), (other.first, one.first))
+    return any(not a.unit and a.writes and b.unit in PROXY for a, b in pairs)
 
 
 def _turns(one: Group, other: Group) -> list[Linear]:

@@ -15,7 +15,7 @@ from ptxlab.isa.types import Type
 
 from .maps import coordinates_of
 from .segments import Path, State
-from .terms import FALSE, TRUE, Loop, Symbol, Terms, is_uniform
+from .terms import FALSE, TRUE, Loop, Symbol, Terms, conjuncts, is_uniform
 
 ASKED = frozenset("membermask read size parity count bytes a_desc b_desc".split())
 """Operands that say which lanes wait for each other, how much is copied, for what is waited, and what an MMA reads."""
@@ -38,7 +38,7 @@ class Registers:
         assert isinstance(guard.register, ir.Register)
         value = self.read(at, guard.register, guard.register.type, state, ())
         value = self.terms.negated(value) if guard.negated else value
-        if value in path:
+        if all(one in path for one in conjuncts(value)):
             return TRUE
         return FALSE if self.terms.negated(value) in path else value
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ptxlab.flow.expressions import Linear
 
-from .terms import TRUE, Loop
+from .terms import TRUE, Loop, conjuncts
 
 Path = tuple[Linear, ...]
 State = dict[int, Linear]
@@ -193,6 +193,5 @@ class Notes:
 
 def joined(path: Path, condition: Linear) -> Path:
     """A path on which one more predicate holds."""
-    if condition == TRUE or condition in path:
-        return path
-    return (*path, condition)
+    fresh = [one for one in conjuncts(condition) if one != TRUE and one not in path]
+    return (*path, *dict.fromkeys(fresh))

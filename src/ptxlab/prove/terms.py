@@ -344,6 +344,14 @@ def _predicates(operation: str, one: Linear, other: Linear) -> Linear | None:
     return None
 
 
+def conjuncts(condition: Linear) -> list[Linear]:
+    """The predicates that must all hold for one to hold."""
+    atoms = [atom for atom, _ in condition.terms]
+    if len(atoms) != 1 or atoms[0].kind != "&" or atoms[0].type.kind != "p" or condition.constant:
+        return [condition]
+    return [one for part in atoms[0].parts for one in conjuncts(part)]
+
+
 def inverse(value: Linear) -> Linear | None:
     """The predicate that a term is the negation of."""
     atoms = list(value.terms)
