@@ -187,7 +187,7 @@ def test_flags_that_are_bytes_of_one_word(is_fixed: bool) -> None:
     data, result = (node[1].zeros(1, np.uint32, name=name) for name in ("data", "result"))
     flags = node[1].zeros(8, np.uint8, name="flags")
     for device in node:
-        device.launch(await_bytes.specialise(WIDE=not is_fixed), 1, 1, [data, flags, result, device.rank])
+        device.launch(await_bytes.specialize(WIDE=not is_fixed), 1, 1, [data, flags, result, device.rank])
     assert found(node) == (set() if is_fixed else {"data-race"})
 
 
@@ -222,7 +222,7 @@ def test_two_stages_without_a_release_between_them(is_fixed: bool) -> None:
     both.give(1, defaults(node))
     for device in node:
         tables = ptxlab.Pointers(both.x), ptxlab.Pointers(buffers), both.result[device.rank], ptxlab.Pointers(both.pads)
-        device.launch(sum_in_two_stages.specialise(IS_ORDERED=is_fixed), 1, COUNT // 2, [*tables, device.rank])
+        device.launch(sum_in_two_stages.specialize(IS_ORDERED=is_fixed), 1, COUNT // 2, [*tables, device.rank])
     assert found(node) == (set() if is_fixed else {"data-race"})
 
 
@@ -284,7 +284,7 @@ def test_a_rank_that_leaves_out_a_barrier(is_fixed: bool) -> None:
     node = ptxlab.node(3)
     every = Ranks(node, [0, 1, 2])
     streams = defaults(node)
-    chosen = sum_ranks.specialise(RANKS=3)
+    chosen = sum_ranks.specialize(RANKS=3)
     for number in range(3 if is_fixed else 2):
         tables = ptxlab.Pointers(every.x), every.result[number], ptxlab.Pointers(every.pads)
         streams[number].launch(chosen, 1, COUNT, [*tables, number, 0])
