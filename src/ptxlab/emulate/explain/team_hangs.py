@@ -141,7 +141,7 @@ def _last_write(launch: RunningLaunch, address: int) -> StructArray | None:
         page = StructArray.at(clocks.Page, slots + at * size_of(clocks.Page))
         if page.get("number") == number:
             offset = address % shadow.PAGE
-            index = offset if page.get("fine") else offset // 4
+            index = offset >> page.get("shift")
             access = StructArray.at(clocks.Access, page.get("accesses") + index * size_of(clocks.Access))
             return access if access.get("epoch") else None
     return None
