@@ -175,7 +175,7 @@ def test_an_order_that_is_removed_is_found() -> None:
         kinds.setdefault(what.rpartition(" ")[0], kernel)
     assert len(kinds) == 5
     for what, kernel in kinds.items():
-        found = run("all_reduce_one_shot", 3, 1024, lambda _, kernel=kernel: kernel, seed=1).diagnostics
+        found = run("all_reduce_one_shot", 3, 960, lambda _, kernel=kernel: kernel, seed=1).diagnostics
         assert {one.code for one in found} & {"data-race", "one-sided-synchronization"}, what
 
 
