@@ -24,7 +24,8 @@ from ptxlab.ops.checks import (
 from ptxlab.ops.matrices import ROW, Matrix, argument, dense, empty, empty_like, filled, look
 from ptxlab.ops.ready import Workspace
 
-COUNTER, LOGS = 4, 12  # parameters of the kernel: what counts tiles, log-sum-exps
+COUNTER, LOGS, OF_HEADS = 4, 12, (13, 14)  # parameters of the kernel: what counts tiles, log-sum-exps, slopes, sinks
+SLOPES = 18  # the same of the gradients' kernel
 
 
 def counter(like: Any, gpu: int | None) -> Workspace | None:
@@ -61,16 +62,38 @@ def check_nothing(read: Sequence[Named], target: Matrix, type: str = "") -> None
     require("out", target, (*q.shape[:3], v.shape[3]), type or q.type)
 
 
-def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int]) -> Call:
-    """Attention; `written` is the answer, and log-sum-exps if they are asked for."""
-    q, (causal, window) = given[0], how
-    read = [(name, look(one, name)) for name, one in zip("qkv", given, strict=True)]
+def numbers_of_heads(arrays: Sequence[Any], q: Named) -> list[Matrix | None]:
+    """Slopes and sinks, a number of f32 for each head of the queries, where they are given."""
+    found: list[Matrix | None] = []
+    for name, one in zip(("alibi_slopes", "sinks"), arrays, strict=False):
+        number = None if one is None else look(one, name, ("f32",))
+        if number is not None:
+            check_extents(name, number, q[1].shape[1:2])
+            check_dense(name, number)
+            check_gpu(q, [(name, number)])
+        found.append(number)
+    return found
+
+
+def given_of_heads(numbers: Sequence[Matrix | None], names: Sequence[str] = ("slopes", "sinks")) -> dict[str, Any]:
+    """These as launches take them."""
+    return {name: None if one is None else argument(one) for name, one in zip(names, numbers, strict=False)}
+
+
+def prepare(given: Sequence[Any], written: Sequence[Any], how: Sequence[Any]) -> Call:
+    """Attention; `written` is the answer, and log-sum-exps if they are asked for.
+
+    After queries, keys and values may come slopes and sinks, each of them or None; after the masks the soft cap.
+    """
+    q, (causal, window, *caps) = given[0], how
+    read = [(name, look(one, name)) for name, one in zip("qkv", given, strict=False)]
     made = answer_of(q, given[2]) if written[0] is None else written[0]
     target = look(made, "out")
     if any(0 in one.shape for _, one in read):
         check_nothing(read, target)
         return nothing(given, [made, *written[1:]], tuple(q.shape[:-1]))
     check(read, [("out", target)])
+    of_heads = numbers_of_heads(given[3:], read[0])
     lse = empty(q, tuple(q.shape[:3]), "f32") if len(written) > 1 else None
     logs = [] if lse is None else [look(lse, "lse", ("f32",))]
     gpu = target.gpu
@@ -81,9 +104,13 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int])
         causal=causal,
         window=window,
         lse=argument(logs[0]) if logs else None,
+        softcap=caps[0] if caps else 0.0,
+        **given_of_heads(of_heads),
     )
-    arrays = [*(one for _, one in read), target, *logs]
-    step = BoundLaunch(launch, numbered([0, 1, 2, 3, LOGS][: len(arrays)]))
+    arrays = [*(one for _, one in read), *of_heads, target, *logs]
+    parameters = [0, 1, 2, *OF_HEADS[: len(of_heads)], 3, LOGS]
+    pairs = [(parameter, at) for at, (parameter, one) in enumerate(zip(parameters, arrays, strict=False)) if one]
+    step = BoundLaunch(launch, pairs)
     return Call([made, lse][: len(written)], [step], arrays, workspace=counter(q, gpu))
 
 
@@ -92,9 +119,12 @@ def answer_of(q: Any, v: Any) -> Any:
     return empty_like(q, v.shape[-1]) if q.shape and v.shape else empty_like(q)
 
 
-def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int, bool]) -> Call:
-    """The gradients of q, k and v, by three kernels; given are these, the answer, its gradient and log-sum-exps."""
-    lse, (causal, window, ordered) = given[-1], how
+def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: Sequence[Any]) -> Call:
+    """The gradients of q, k and v, by three kernels; given are these, the answer, its gradient and log-sum-exps.
+
+    After these may come slopes and sinks, and after other options the soft cap; sinks have a gradient, too.
+    """
+    lse, (causal, window, ordered, *caps) = given[5], how
     read = [(name, look(one, name)) for name, one in zip(("q", "k", "v", "o", "do"), given, strict=False)]
     logs = look(lse, "lse", ("f32",))
     sides = dict(read)
@@ -105,9 +135,13 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[b
     check_extents("lse", logs, sides["q"].shape[:3])
     check_dense("lse", logs)
     check_gpu(read[0], [*read[1:], ("lse", logs)])
+    of_heads = numbers_of_heads(given[6:], read[0])
     if any(0 in one.shape for one in sides.values()):
         check_nothing(read[:3], sides["o"])
-        return Call([filled(one, tuple(one.shape), 0.0) for one in given[:3]])
+        zeros = [None if one is None else filled(one, tuple(one.shape), 0.0) for one in (*given[:3], *given[7:])]
+        return Call(zeros)
+    sinks = of_heads[1] if of_heads else None
+    dsinks = None if sinks is None else look(empty_like(given[7]), "dsinks", ("f32",))
     results = [(name, look(one, name)) for name, one in zip(("dq", "dk", "dv"), made, strict=True)]
     check(read, results)
     views: dict[str, Any] = {name: one.view() for name, one in [*read, *results]}
@@ -127,23 +161,39 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[b
         causal=causal,
         window=window,
         ordered=ordered,
+        softcap=caps[0] if caps else 0.0,
+        **given_of_heads([*of_heads, dsinks] if of_heads else [], ("slopes", "sinks", "dsinks")),
     )
-    names = "q k v o do lse dq dk dv dk_parts dv_parts sums offsets totals turns".split()
-    numbers = {name: number for number, name in enumerate(names if split else names[:9] + names[11:])}
+    names = "q k v o do lse slopes sinks dq dk dv dsinks" if of_heads else "q k v o do lse dq dk dv"
+    names += " dk_parts dv_parts" if split else ""
+    numbers = {name: number for number, name in enumerate(f"{names} sums offsets totals turns".split())}
     stored = "dk_parts dv_parts" if split else "dk dv"
-    orders = (
+    orders: list[tuple[Sequence[int], str]] = [
         (range(7), "o do lse offsets totals sums turns"),
         ([*range(9), 16], f"q k v do {stored} sums offsets totals turns"),
         (range(2), "sums dq"),
-        (range(4), "dk_parts dv_parts dk dv"),
-    )
+    ]
+    if of_heads and of_heads[0] is not None:
+        orders[1] = ([*orders[1][0], SLOPES], f"{orders[1][1]} slopes")
+    orders += [(range(4), "dk_parts dv_parts dk dv")] if split else []
+    orders += [] if sinks is None else [(range(4), "offsets totals sinks dsinks")]
     steps = [
         BoundLaunch(launch, numbered(parameters, [numbers[name] for name in names.split()]))
-        for launch, (parameters, names) in zip(launches, orders, strict=False)
+        for launch, (parameters, names) in zip(launches, orders, strict=True)
     ]
-    arrays = [*sides.values(), logs, *(one for _, one in results)]
+    arrays = [*sides.values(), logs, *of_heads, *(one for _, one in results)]
     halves = [2 * math.prod(one.shape) for one in split]
+    if of_heads:
+        arrays.append(dsinks)
+        made.append(None if dsinks is None else dsinks.array)
     return Call(made, steps, arrays, scratch=[*halves, *(4 * count for count in counts)])
+
+
+def in_rows(tensor: Any) -> Any:
+    """A tensor that the kernels can read, without a copy where it is one."""
+    batch, heads, rows, last = tensor.stride()
+    is_aligned = not (batch | heads | rows | tensor.storage_offset()) % (ROW // tensor.element_size())
+    return tensor if last == 1 and is_aligned else tensor.contiguous()
 
 
 def divided(one: Matrix, shares: int) -> Matrix:

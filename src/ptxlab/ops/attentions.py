@@ -5,14 +5,13 @@ For torch both are operators, so that `torch.compile` knows them, and the one is
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from ptxlab.ops import fp8_attention, jax_functions, packed_attention
-from ptxlab.ops.attention_launches import answer_of, prepare, prepare_gradients
+from ptxlab.ops import fp8_attention, jax_functions, packed_attention, scored_attention
+from ptxlab.ops.attention_launches import answer_of, in_rows, prepare, prepare_gradients
 from ptxlab.ops.calls import Calls
-from ptxlab.ops.matrices import ROW, empty, empty_like
-from ptxlab.ops.operators import Gradient, Operator, is_traced, once
+from ptxlab.ops.matrices import empty, empty_like
+from ptxlab.ops.operators import Gradient, Operator, is_ordered, is_traced, once
 from ptxlab.ops.xla import is_jax
 
 FORWARD = "(Tensor q, Tensor k, Tensor v, bool causal=False, int window=0) -> (Tensor, Tensor)"
@@ -39,6 +38,9 @@ def attention(
     scale_q: Any = None,
     scale_k: Any = None,
     scale_v: Any = None,
+    softcap: float = 0.0,
+    alibi_slopes: Any = None,
+    sinks: Any = None,
 ) -> Any:
     """softmax(q·kᵀ/√d)·v in f16, bf16 or e4m3 with f32 accumulators.
 
@@ -55,10 +57,18 @@ def attention(
     either may be none. Only the kernel reads these numbers, and a call does not wait for the GPU; where they decrease,
     results are wrong, and queries of no sequence are not written, nor are gradients of such elements.
 
+    A score s = q·k/√d, of the query at i and the key at j, is changed before the softmax: with a `softcap` of c to
+    c·tanh(s/c), and with `alibi_slopes`, an f32 for each head, by −slope·|i − j| then. `sinks`, an f32 for each head,
+    are scores of one more key whose values are 0; they have a gradient. Without these, kernels are as they were.
+
     Of e4m3, each array has a scale, an array of one positive f32 by which it is multiplied, and the result is bf16.
     Weights are rounded to e4m3, too, and sums of values have the tensor cores' 14 bits. There is no gradient.
     """
     scales = scale_q, scale_k, scale_v
+    if softcap or alibi_slopes is not None or sinks is not None:
+        refuse_scored(any_given(*scales) or fp8_attention.is_fp8(q), any_given(cu_seqlens_q, cu_seqlens_k), q)
+        how = causal, window, scored_attention.check_softcap(softcap)
+        return scored_attention.attend((q, k, v, alibi_slopes, sinks), out, how, return_lse)
     if fp8_attention.is_fp8(q) or any_given(*scales):
         if any_given(cu_seqlens_q, cu_seqlens_k):
             raise TypeError("packed sequences are of float16 and bfloat16, which have no scales")
@@ -97,14 +107,22 @@ def attention_backward(
     deterministic: bool = False,
     cu_seqlens_q: Any = None,
     cu_seqlens_k: Any = None,
-) -> tuple[Any, Any, Any]:
+    softcap: float = 0.0,
+    alibi_slopes: Any = None,
+    sinks: Any = None,
+) -> tuple[Any, ...]:
     """The gradients of q, k and v, from that of `o = attention(q, k, v)`, in f16 or bf16.
 
     `o` and `lse` are what `attention(..., return_lse=True)` returned, and all options are as they were there. The
     gradient of q is summed in f32 by blocks in the order in which they run: its last bits differ from run to run. With
-    `deterministic` they wait for each other, and add in one order.
+    `deterministic` they wait for each other, and add in one order. With `sinks`, their gradient comes after the others.
     """
     given, how = (do, q, k, v, o, lse), (causal, window, deterministic)
+    if softcap or alibi_slopes is not None or sinks is not None:
+        refuse_scored(False, any_given(cu_seqlens_q, cu_seqlens_k), q)
+        arrays, cap = (*given, alibi_slopes, sinks), scored_attention.check_softcap(softcap)
+        gradients = scored_attention.differentiate(arrays, (*how, cap))
+        return gradients if sinks is not None else gradients[:3]
     if any_given(cu_seqlens_q, cu_seqlens_k):
         return packed_attention.differentiate(given, (cu_seqlens_q, cu_seqlens_k), how)
     if is_traced():
@@ -117,6 +135,17 @@ def attention_backward(
             found = _backward.operator.differentiate(*given, *how)
     dq, dk, dv = found
     return dq, dk, dv
+
+
+def refuse_scored(is_fp8: bool, is_packed: bool, q: Any) -> None:
+    """Refuse changed scores where no kernel has them."""
+    names = "`softcap`, `alibi_slopes` and `sinks`"
+    if is_fp8:
+        raise TypeError(f"{names} are for float16 and bfloat16")
+    if is_packed:
+        raise ValueError(f"{names} are not for packed sequences: pass arrays of batch × heads × length × head size")
+    if is_jax(q.__class__):
+        raise TypeError(f"{names} are for arrays of torch, CuPy and NumPy, not of JAX")
 
 
 def any_given(*arrays: Any) -> bool:
@@ -144,18 +173,15 @@ def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
 def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
     if do is None:
         return None, None, None, None, None
-    how = ctx.causal, ctx.window, sys.modules["torch"].are_deterministic_algorithms_enabled()
-    do, (q, k, v, o, lse) = in_rows(do), ctx.saved_tensors
-    found = None if is_traced() else _backward((q, k, v, o, do, lse), THREE, how)
+    how = ctx.causal, ctx.window, is_ordered()
+    q, k, v, o, lse = ctx.saved_tensors
+    traced = is_traced()
+    found = None if traced else _backward((q, k, v, o, do, lse), THREE, how, only_ready=True)
+    if found is None:
+        do = in_rows(do)
+        found = None if traced else _backward((q, k, v, o, do, lse), THREE, how)
     dq, dk, dv = once(_backward.operator, do, q, k, v, o, lse, *how) if found is None else found
     return dq, dk, dv, None, None
-
-
-def in_rows(tensor: Any) -> Any:
-    """A tensor that the kernels can read, without a copy where it is one."""
-    batch, heads, rows, last = tensor.stride()
-    is_aligned = not (batch | heads | rows | tensor.storage_offset()) % (ROW // tensor.element_size())
-    return tensor if last == 1 and is_aligned else tensor.contiguous()
 
 
 _calls = Calls(

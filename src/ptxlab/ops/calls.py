@@ -77,11 +77,12 @@ class Calls:
         tuning.forget.append(self.kept.clear)
 
     def __call__(
-        self, read: Sequence[Any], written: Sequence[Array | None] = (None,), how: Any = None
+        self, read: Sequence[Any], written: Sequence[Array | None] = (None,), how: Any = None, only_ready: bool = False
     ) -> Sequence[Array | None] | None:
         """Start the work, and return its results: those of `written`, and new arrays where that has None.
 
-        None if torch records or transforms what is computed: then the operator is to be called.
+        None if torch records or transforms what is computed: then the operator is to be called. With `only_ready` also
+        where no call was like this one.
         """
         arrays: list[Any] = [*read, *written]
         addresses: list[int] = []
@@ -90,9 +91,9 @@ class Calls:
             key = forms, how
             kept = self.kept.get(key)
         except (AttributeError, RuntimeError, TypeError):  # not all of them are tensors with memory, or options are odd
-            return self._begin(read, written, how, None)
+            return None if only_ready else self._begin(read, written, how, None)
         if kept is None:
-            return self._begin(read, written, how, key)
+            return None if only_ready else self._begin(read, written, how, key)
         ready, is_recording, new, apart, scratch, make, byte, stream_of_gpu, gpu = kept
         if is_recording() and needs_gradient(read):
             self._refuse(written)

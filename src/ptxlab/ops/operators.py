@@ -80,6 +80,11 @@ def is_grad_enabled() -> bool:
     return bool(sys.modules["torch"].is_grad_enabled())
 
 
+def is_ordered() -> bool:
+    """Whether torch is told to compute the same bits in every run."""
+    return bool(sys.modules["torch"]._C._get_deterministic_algorithms())
+
+
 class Gradient(NamedTuple):
     """A gradient as `torch.library.register_autograd` takes it: `backward(ctx, *grads)`, and what it needs is kept."""
 
@@ -158,6 +163,8 @@ class Operator:
             base = getattr(torch.autograd.function, "_SingleLevelFunction", torch.autograd.Function)
             parts = {"forward": self._keep, "backward": self.gradient.backward}
             made: Any = type(self.name, (base,), {at: staticmethod(one) for at, one in parts.items()})
+            if hasattr(made, "_backward_cls"):  # whose `apply` finds out in Python what is called
+                made._backward_cls.apply = self.gradient.backward
             self._record = made.apply
         return self._record(*given)
 

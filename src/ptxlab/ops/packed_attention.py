@@ -5,7 +5,6 @@ For torch both are operators, so that `torch.compile` knows them, and the one is
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
@@ -18,7 +17,7 @@ from ptxlab.ops.attention_launches import check, check_nothing, counter, nothing
 from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import check_dense, check_extents, check_gpu, require
 from ptxlab.ops.matrices import Matrix, argument, empty, filled, look
-from ptxlab.ops.operators import Gradient, Operator, is_traced, once
+from ptxlab.ops.operators import Gradient, Operator, is_ordered, is_traced, once
 from ptxlab.ops.xla import is_jax
 
 SCHEMA = (
@@ -215,9 +214,8 @@ def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
 def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
     if do is None:
         return (None,) * 7
-    is_ordered = sys.modules["torch"].are_deterministic_algorithms_enabled()
     *kept, queries, keys = ctx.saved_tensors
-    how = ctx.causal, ctx.window, is_ordered
+    how = ctx.causal, ctx.window, is_ordered()
     return *once(differentiate, (do.contiguous(), *kept), (queries, keys), how), *(None,) * 4
 
 

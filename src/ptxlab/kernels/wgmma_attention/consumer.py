@@ -12,6 +12,7 @@ from ptxlab.author import Pointer, b32, f16, f32, pred, ptx, s32, u32
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.order import Found, Order, Received
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
+from ptxlab.kernels.wgmma_attention.scoring import LOG2_E, as_number
 from ptxlab.kernels.wgmma_attention.softmax import Softmax, row_of
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
 
@@ -53,11 +54,14 @@ class Current:
 class Consumer:
     """A warpgroup with 64 queries."""
 
-    def __init__(self, plan: Plan, stages: list[Side], tiles: Tiles, o: Pointer, lse: Pointer) -> None:
-        self.plan, self.tiles, self.o, self.lse = plan, tiles, o.generic, lse
+    def __init__(
+        self, plan: Plan, stages: list[Side], tiles: Tiles, o: Pointer, lse: Pointer, of_heads: tuple[Pointer, ...] = ()
+    ) -> None:
+        self.plan, self.tiles, self.o, self.lse, self.of_heads = plan, tiles, o.generic, lse, of_heads
+        self.slope = f32() if plan.scoring.alibi else None  # of the head whose scores are computed
         self.queries, self.keys, self.values = stages
         self.group = ptx.tid.x // GROUP - 1
-        self.softmax = Softmax(plan.size)
+        self.softmax = Softmax(plan.size, plan.scoring)
         self.layout = ptx.warpgroup_fragments(plan.scores).d
         self.scores = [f32() for _ in self.layout.offsets]
         self.accumulators = [f32() for _ in ptx.warpgroup_fragments(plan.output).d.offsets]
@@ -107,7 +111,7 @@ class Consumer:
             self.store_logs(order, tile)
             ptx.wgmma.wait_group.sync.aligned(1)
             self.keys.release()
-            self.softmax.reset()
+            self.reset(ahead)
             grows, _ = self.compute_p(order, ahead, masked=True)
             packed = self.packed() if self.plan.packs_early else None
             self.await_sums(grows)
@@ -119,7 +123,7 @@ class Consumer:
 
     def begin(self, order: Order, tile: Current) -> None:
         """P of the first keys."""
-        self.softmax.reset()
+        self.reset(tile)
         ptx.setp.ne.u32(self.group, self.group, out=self.adds)
         self.take_queries()
         self.multiply_keys()
@@ -219,8 +223,30 @@ class Consumer:
                 ptx.setp.eq.u32(plan.keys, plan.keys, out=self.adds)
         ptx.wgmma.commit_group.sync.aligned()
 
+    def reset(self, tile: Current) -> None:
+        """Begin with the rows of a tile, with the slope and the sink of its head where it has them."""
+        scoring, size = self.plan.scoring, self.plan.size
+        sink = None
+        if scoring.sinks:
+            sink = ptx.ld["global"].nc.f32(self.of_heads[1] + tile.head) * (LOG2_E / scoring.scale(size))
+        self.softmax.reset(sink)
+        if self.slope is not None:
+            self.slope.set(scoring.slope(self.of_heads[0], tile.head, size))
+
+    def change_scores(self, tile: Current) -> None:
+        """A soft cap, and a bias by distance."""
+        scoring = self.plan.scoring
+        for score in self.scores if scoring.softcap else ():
+            scoring.cap(score, self.plan.size)
+        if self.slope is not None:
+            start = tile.block * self.plan.keys + self.column
+            rows = [as_number((tile.first + down - start).view(s32)) for down in (0, 8)]
+            for number, (score, (_, right)) in enumerate(zip(self.scores, self.layout.offsets, strict=True)):
+                scoring.bend(score, self.slope, rows[row_of(number)] - float(right))
+
     def compute_p(self, order: Order, tile: Current, *, masked: bool) -> tuple[pred, list[f32]]:
         """Turn scores into P."""
+        self.change_scores(tile)
         if masked:
             start = tile.block * self.plan.keys + self.column
             rows = [(tile.first + down - start).view(s32) for down in (0, 8)]

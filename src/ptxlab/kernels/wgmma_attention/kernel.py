@@ -22,7 +22,10 @@ from ptxlab.kernels.wgmma_attention.tiles import Tiles
 
 @cache
 def specialize(plan: Plan) -> Kernel:
-    """Build the kernel; its arguments are the tensor maps of q, k, v and o, what `Order` counts by, space for logs."""
+    """Build the kernel; its arguments are the tensor maps of q, k, v and o, what `Order` counts by, space for logs.
+
+    The last two are a slope and a sink of each head, where the plan has them.
+    """
 
     @kernel(target="sm_90a", maxntid=plan.threads, minnctapersm=1)
     def wgmma_attention(
@@ -39,9 +42,11 @@ def specialize(plan: Plan) -> Kernel:
         together: u32,
         window: u32,
         lse: pointer[f32],
+        slopes: pointer[f32],
+        sinks: pointer[f32],
     ) -> None:
         order = Order(plan, counter, (queries, keys, heads, all_heads), together, window)
-        compute(plan, order, (q, k, v, o), shared_by, lse)
+        compute(plan, order, (q, k, v, o), shared_by, lse, (slopes, sinks))
 
     found: Kernel = wgmma_attention
     return found
@@ -71,16 +76,20 @@ def specialize_packed(plan: Plan) -> Kernel:
         most: u32,
         units: pointer[u32],
         maps: pointer[b8],
+        slopes: pointer[f32],
+        sinks: pointer[f32],
     ) -> None:
         order = PackedOrder(plan, counter, (queries, keys, heads, heads), together, window, (units, maps))
-        compute(plan, order, (q, k, v, o), shared_by, lse)
+        compute(plan, order, (q, k, v, o), shared_by, lse, (slopes, sinks))
 
     found: Kernel = wgmma_packed_attention
     return found
 
 
-def compute(plan: Plan, order: Order, maps: tuple[Pointer, ...], shared_by: u32, lse: Pointer) -> None:
-    """The body of both kernels."""
+def compute(
+    plan: Plan, order: Order, maps: tuple[Pointer, ...], shared_by: u32, lse: Pointer, of_heads: tuple[Pointer, Pointer]
+) -> None:
+    """The body of both kernels; `of_heads` are slopes and sinks."""
     q, k, v, o = maps
     thread = ptx.tid.x
     tiles = Tiles(plan, ptx.dynamic_shared(b8, align=1024))
@@ -96,4 +105,4 @@ def compute(plan: Plan, order: Order, maps: tuple[Pointer, ...], shared_by: u32,
             Producer(plan, [pipeline.producer() for pipeline in pipelines], tiles, q, k, v, shared_by).run(order)
     with ptx.otherwise():
         ptx.setmaxnreg.inc.sync.aligned.u32(plan.taken)
-        Consumer(plan, [pipeline.consumer() for pipeline in pipelines], tiles, o, lse).run(order)
+        Consumer(plan, [pipeline.consumer() for pipeline in pipelines], tiles, o, lse, of_heads).run(order)

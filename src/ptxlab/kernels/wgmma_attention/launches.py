@@ -11,6 +11,7 @@ from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.wgmma_attention.kernel import specialize, specialize_packed
 from ptxlab.kernels.wgmma_attention.packed import LISTING_THREADS, MAP, RECORD, capacity, list_tiles
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
+from ptxlab.kernels.wgmma_attention.scoring import Scoring
 from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
 
 if TYPE_CHECKING:
@@ -34,22 +35,32 @@ def attend(
     window: int = 0,
     plan: Plan | None = None,
     lse: Any = None,
+    softcap: float = 0.0,
+    slopes: Any = None,
+    sinks: Any = None,
 ) -> Launch:
     """The launch; `counter` is one number, 0, which the kernel sets back to 0 when it ends.
 
     A `window` of so many keys goes with a causal mask; 0 is all of them. `lse`, batch × heads × length in f32, is space
-    for the log-sum-exp of each row's scores, which the gradients need.
+    for the log-sum-exp of each row's scores, which the gradients need. `slopes` and `sinks` are a number of f32 for
+    each head, as `Scoring` says.
     """
     check(q, k, v, o, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
     chosen = plan or choose(size, half_of(q), causal, bool(window), queries, v.shape[3], batch * heads)
-    chosen = replace(chosen, logs=lse is not None)
+    chosen = replace(chosen, logs=lse is not None, scoring=scoring_of(softcap, slopes, sinks))
     maps = tensor_maps(chosen, q, k, v, o)
     shared_by = heads // key_heads
     together = gather(keys, size, shared_by, causal)
     tiles = batch * heads * ceil_div(queries, chosen.rows)
-    args = [*maps, counter, queries, keys, heads, batch * heads, shared_by, together, window, 0 if lse is None else lse]
+    args = [*maps, counter, queries, keys, heads, batch * heads, shared_by, together, window]
+    args += [0 if one is None else one for one in (lse, slopes, sinks)]
     return Launch(specialize(chosen), min(tiles, BLOCKS), chosen.threads, args, shared=chosen.shared)
+
+
+def scoring_of(softcap: float, slopes: Any, sinks: Any = None) -> Scoring:
+    """What kernels are specialized for."""
+    return Scoring(softcap, slopes is not None, sinks is not None)
 
 
 def tensor_maps(plan: Plan, q: Array, k: Array, v: Array, o: Array) -> list[TensorMap]:
@@ -78,6 +89,9 @@ def attend_packed(
     window: int = 0,
     plan: Plan | None = None,
     lse: Any = None,
+    softcap: float = 0.0,
+    slopes: Any = None,
+    sinks: Any = None,
 ) -> list[Launch]:
     """The launches for sequences of unequal lengths: batch is 1, and each head has all of them, one after the other.
 
@@ -88,13 +102,14 @@ def attend_packed(
     (_, heads, queries, size), (_, _, keys, _) = q.shape, k.shape
     mean = ceil_div(queries, sequences)
     chosen = plan or choose(size, half_of(q), causal, bool(window), mean, v.shape[3])
-    chosen = replace(chosen, packed=True, logs=lse is not None)
+    chosen = replace(chosen, packed=True, logs=lse is not None, scoring=scoring_of(softcap, slopes, sinks))
     most = capacity(queries, sequences, chosen)
     maps = tensor_maps(chosen, q, k, v, o)
     shared_by = heads // k.shape[1]
     together = gather(keys, size, shared_by, causal)
     sizes = queries, keys, heads, shared_by, together, window
     args = [*maps, counter, *sizes, 0 if lse is None else lse, *starts, sequences, most, *memory]
+    args += [0 if one is None else one for one in (slopes, sinks)]
     return [
         Launch(list_tiles(chosen), 1, LISTING_THREADS, args),
         Launch(specialize_packed(chosen), min(heads * most, BLOCKS), chosen.threads, args, chosen.shared, overlap=True),

@@ -115,6 +115,8 @@ def list_tiles(plan: Plan) -> Kernel:
         most: u32,
         units: pointer[u32],
         maps: pointer[b8],
+        slopes: pointer[f32],
+        sinks: pointer[f32],
     ) -> None:
         ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
         counts = ptx.shared(u32, BUCKETS, name="counts")

@@ -7,6 +7,7 @@ from typing import Any
 
 from ptxlab.author import ptx, u32
 from ptxlab.kernels.parts.warpgroups import GROUP
+from ptxlab.kernels.wgmma_attention.scoring import UNCHANGED, Scoring
 
 LINE = 128  # bytes of a row that one copy moves: the width of the swizzle
 BOX = 64  # elements of 2 bytes in them
@@ -37,6 +38,8 @@ class Plan:
     """Whether the log-sum-exp of each row is stored, for the gradients."""
     values: int = 0
     """Elements of a head of values and of the answer; 0: as many as of queries and keys."""
+    scoring: Scoring = UNCHANGED
+    """What becomes of scores before the softmax."""
 
     @property
     def rows(self) -> int:

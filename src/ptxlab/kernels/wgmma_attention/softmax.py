@@ -12,8 +12,10 @@ from typing import Any
 
 from ptxlab.author import f32, pred, ptx, s32
 from ptxlab.kernels.mma_attention.softmax import ALL, combine, exchange
+from ptxlab.kernels.wgmma_attention.scoring import UNCHANGED, Scoring
 
 ROWS = 2  # of a lane
+LANES = 4  # of a row
 LEAST = -(2.0**126)  # the maximum of a row that attends to no key yet: −∞ would make weights of −∞ NaN
 
 
@@ -27,16 +29,16 @@ class Softmax:
 
     least = LEAST
 
-    def __init__(self, size: int) -> None:
-        self.scale: Any = math.log2(math.e) / math.sqrt(size)
+    def __init__(self, size: int, scoring: Scoring = UNCHANGED) -> None:
+        self.scale: Any = scoring.scale(size)
         self.maxima = [f32() for _ in range(ROWS)]
         self.totals = [f32() for _ in range(ROWS)]  # of the lane's own keys
 
-    def reset(self) -> None:
-        """Begin with other rows."""
+    def reset(self, sink: f32 | None = None) -> None:
+        """Begin with other rows; a sink is as the score of a key before all others."""
         for maximum, total in zip(self.maxima, self.totals, strict=True):
-            maximum.set(self.least)
-            total.set(0.0)
+            maximum.set(self.least if sink is None else sink)
+            total.set(0.0 if sink is None else 1 / LANES)
 
     def mask(
         self, scores: list[f32], offsets: tuple[tuple[int, int], ...], starts: list[s32] | None, ends: list[s32]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.author import Pointer, b32, f16, f32, ptx, s32, u32, u64
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
+from ptxlab.kernels.wgmma_attention.scoring import as_number
 from ptxlab.kernels.wgmma_attention.softmax import row_of
 from ptxlab.kernels.wgmma_attention_backward.order import QueryStep, Work
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, STAGES, Plan, Tiles
@@ -28,10 +29,19 @@ FAR = 1 << 30  # more than any number of queries
 class Consumer:
     """A warpgroup with 64 keys."""
 
+    slope: f32  # of the head whose queries are multiplied
+
     def __init__(
-        self, plan: Plan, work: Work, tiles: Tiles, pipelines: list[BarrierPipeline], dq: Pointer, turns: Pointer
+        self,
+        plan: Plan,
+        work: Work,
+        tiles: Tiles,
+        pipelines: list[BarrierPipeline],
+        dq: Pointer,
+        turns: Pointer,
+        slopes: Pointer,
     ) -> None:
-        self.plan, self.work, self.tiles, self.turns = plan, work, tiles, turns
+        self.plan, self.work, self.tiles, self.turns, self.slopes = plan, work, tiles, turns, slopes
         self.queries, self.gradients = pipelines
         self.group, self.warp, self.thread = ptx.tid.x // GROUP - 1, ptx.tid.x >> 5 & 3, ptx.tid.x % GROUP
         self.layout = ptx.warpgroup_fragments(plan.scores).d
@@ -67,7 +77,7 @@ class Consumer:
         ptx.wgmma.wait_group.sync.aligned(1)
         self.compute_p(step)
         ptx.wgmma.wait_group.sync.aligned(0)
-        self.differentiate()
+        self.differentiate(step)
         self.store_scores()
         self.add_values()
         ptx.fence.proxy.async_["shared::cta"]()
@@ -117,18 +127,34 @@ class Consumer:
 
     def compute_p(self, step: QueryStep) -> None:
         """Turn scores into P, and round it."""
+        scoring, size = self.plan.scoring, self.plan.size
+        for score in self.scores if scoring.softcap else ():
+            scoring.cap(score, size)
+        if scoring.alibi:
+            self.slope = scoring.slope(self.slopes, self.work.head * self.work.shared_by + step.head, size)
+            for number, score in enumerate(self.scores):
+                scoring.bend(score, self.slope, self.distance(step, number))
         self.mask(step)
-        scale = math.log2(math.e) / math.sqrt(self.plan.size)
+        scale = scoring.scale(size)
         for number, offset in self.columns(self.tiles.lse):
             score = self.scores[number]
             ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, scale, offset), out=score)
         self.round(self.scores, self.p)
 
-    def differentiate(self) -> None:
+    def differentiate(self, step: QueryStep) -> None:
         """The gradient of the scores: weight × (its gradient − the sum of weight × gradient over the row)."""
         for number, total in self.columns(self.tiles.d):
             self.dp[number].set((self.dp[number] - total) * self.scores[number])
+        scoring = self.plan.scoring
+        for number, offset in self.columns(self.tiles.lse) if scoring.softcap else ():
+            bias = self.slope * ptx.abs.f32(self.distance(step, number)) if scoring.alibi else None
+            self.dp[number] *= scoring.steepness(self.scores[number], offset, self.plan.size, bias)
         self.round(self.dp, self.ds)
+
+    def distance(self, step: QueryStep, number: int) -> f32:
+        """From the key of an element of the lane's scores to its query."""
+        first = step.tile * self.plan.rows + self.column - (self.key + 8 * row_of(number))
+        return as_number(first.view(s32), self.layout.offsets[number][1])
 
     def store_scores(self) -> None:
         """The gradient of the scores to shared memory, queries down and keys across."""

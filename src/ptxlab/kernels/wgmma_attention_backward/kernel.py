@@ -43,11 +43,12 @@ def specialize(plan: Plan) -> Kernel:
         window: u32,
         turns: pointer[u32],
         shares: u32,
+        slopes: pointer[f32],
     ) -> None:
         def work() -> Work:
             return Work(plan, (queries, keys, heads, all_heads), shared_by, together, window, shares)
 
-        compute(plan, (q, k, v, do, dk, dv), work, (dq, lse, d, turns))
+        compute(plan, (q, k, v, do, dk, dv), work, (dq, lse, d, turns, slopes))
 
     found: Kernel = wgmma_attention_backward
     return found
@@ -58,7 +59,7 @@ def compute(
 ) -> None:
     """The body of both; `find` finds the keys of this block."""
     q, k, v, do, dk, dv = maps
-    dq, lse, d, turns = memory
+    dq, lse, d, turns, slopes = memory
     thread = ptx.tid.x
     tiles = Tiles(plan)
     barriers = ptx.shared(b64, 2, name="once")
@@ -75,4 +76,4 @@ def compute(
             Producer(plan, work, tiles, (q, k, v, do), (lse, d)).run(once, *sides)
     with ptx.otherwise():
         ptx.setmaxnreg.inc.sync.aligned.u32(TAKEN)
-        Consumer(plan, work, tiles, pipelines, dq, turns).run(once, dk, dv)
+        Consumer(plan, work, tiles, pipelines, dq, turns, slopes).run(once, dk, dv)

@@ -11,12 +11,20 @@ from ptxlab.kernels import wgmma_attention
 from ptxlab.kernels.mma_attention import half_of
 from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.strided import flat, strides
+from ptxlab.kernels.wgmma_attention.launches import scoring_of
 from ptxlab.kernels.wgmma_attention.packed import LANES
 from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
 from ptxlab.kernels.wgmma_attention_backward.packed import LISTING_THREADS, MAPS, capacity
 from ptxlab.kernels.wgmma_attention_backward.packed_kernels import KERNELS, specialize_packed
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, KEYS, THREADS, Plan, width_of
-from ptxlab.kernels.wgmma_attention_backward.rows import ROW_THREADS, VECTOR, add_shares, convert, prepare
+from ptxlab.kernels.wgmma_attention_backward.rows import (
+    ROW_THREADS,
+    VECTOR,
+    add_shares,
+    convert,
+    differentiate_sinks,
+    prepare,
+)
 from ptxlab.launch.launches import Launch, ceil_div
 
 if TYPE_CHECKING:
@@ -52,17 +60,21 @@ def differentiate(
     window: int = 0,
     ordered: bool = False,
     plan: Plan | None = None,
+    softcap: float = 0.0,
+    slopes: Any = None,
+    sinks: Any = None,
+    dsinks: Any = None,
 ) -> list[Launch]:
     """The three launches; `sums`, `offsets`, `totals` and `turns` are memory for as many numbers as `workspace` says.
 
     With `ordered`, blocks add to the gradient of the queries in one order: two runs give the same bits. `dk_parts` and
     `dv_parts` have as many heads as `dk` times the blocks that share a tile of keys, where several do (`share`); a
-    fourth launch adds them.
+    fourth launch adds them. Where there are sinks, a last one computes their gradients.
     """
     check(q, k, v, o, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
     chosen = plan or choose(size, half_of(q), causal, bool(window), queries)
-    chosen = replace(chosen, ordered=ordered, values=v.shape[3])
+    chosen = replace(chosen, ordered=ordered, values=v.shape[3], scoring=scoring_of(softcap, slopes))
     tiles = ceil_div(queries, chosen.rows)
     grid = tiles, heads, batch
     steps = [step for array in (o, do) for step in strides(array)[2::-1]]
@@ -76,7 +88,7 @@ def differentiate(
     shared_by = heads // key_heads
     together = at_a_time(queries, size, shared_by)
     sizes = [queries, keys, key_heads, batch * key_heads, shared_by, together, window]
-    args = [*maps, sums, offsets, totals, *sizes, turns, shares]
+    args = [*maps, sums, offsets, totals, *sizes, turns, shares, 0 if slopes is None else slopes]
     blocks = batch * key_heads * ceil_div(keys, KEYS) * chosen.parts * shares
     second = Launch(specialize(chosen), blocks, THREADS, args, shared=chosen.shared, overlap=True)
     map = ptxlab.tensor_map(dq, box=(1, 1, chosen.rows, BOX), swizzle="128B")
@@ -88,6 +100,9 @@ def differentiate(
         launches.append(
             Launch(add_shares(chosen.type, (size, v.shape[3]), shares), grid, ROW_THREADS, args, overlap=True)
         )
+    if sinks is not None:
+        args = [offsets, totals, sinks, dsinks, tiles * chosen.rows, batch]
+        launches.append(Launch(differentiate_sinks(), heads, ROW_THREADS, args, overlap=True))
     return launches
 
 
@@ -108,24 +123,29 @@ def differentiate_packed(
     window: int = 0,
     ordered: bool = False,
     plan: Plan | None = None,
+    softcap: float = 0.0,
+    slopes: Any = None,
+    sinks: Any = None,
+    dsinks: Any = None,
 ) -> list[Launch]:
     """The four launches for sequences of unequal lengths: batch is 1, and each head has all of them.
 
     `starts` are two arrays of s32, of where sequences start among the queries and among the keys, and where the last
-    one ends. `memory` is for as many numbers as `packed_workspace` says.
+    one ends. `memory` is for as many numbers as `packed_workspace` says. Where there are sinks, a last launch computes
+    their gradients.
     """
     check(q, k, v, o, causal, window)
     (_, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
     mean = ceil_div(queries, sequences)
     chosen = plan or choose(size, half_of(q), causal, bool(window), mean)
-    chosen = replace(chosen, ordered=ordered, values=v.shape[3])
+    chosen = replace(chosen, ordered=ordered, values=v.shape[3], scoring=scoring_of(softcap, slopes))
     boxes = [(array, chosen.rows) for array in (q, do, dq)] + [(array, GROUP_KEYS) for array in (k, v, dk, dv)]
     steps = [step for array in (o, do) for step in strides(array)[2:0:-1]]
     shared_by = heads // key_heads
     together = at_a_time(queries, size, shared_by)
     sizes = [queries, keys, key_heads, shared_by, together, window]
     maps = [map_of(array, count) for array, count in boxes]
-    args = [*maps, flat(o), flat(do), lse, *steps, *sizes, *starts, sequences, *memory]
+    args = [*maps, flat(o), flat(do), lse, *steps, *sizes, *starts, sequences, *memory, 0 if slopes is None else slopes]
     tiles = capacity(queries, sequences, chosen.rows), heads
     grids: dict[str, Any] = {
         "list": ceil_div(sequences, LISTING_THREADS // LANES),
@@ -133,7 +153,7 @@ def differentiate_packed(
         "compute": key_heads * capacity(keys, sequences, KEYS) * chosen.parts,
         "convert": tiles,
     }
-    return [
+    launches = [
         Launch(
             specialize_packed(chosen, step),
             grids[step],
@@ -144,6 +164,11 @@ def differentiate_packed(
         )
         for step, threads in KERNELS.items()
     ]
+    if sinks is not None:
+        _, _, _, offsets, totals, _ = memory
+        args = [offsets, totals, sinks, dsinks, tiles[0] * chosen.rows, 1]
+        launches.append(Launch(differentiate_sinks(), heads, ROW_THREADS, args, overlap=True))
+    return launches
 
 
 def packed_workspace(queries: Any, keys: Any, sequences: int, rows: int) -> list[int]:

@@ -48,6 +48,7 @@ def specialize_packed(plan: Plan, step: str) -> Kernel:
         offsets: pointer[f32],
         totals: pointer[f32],
         turns: pointer[u32],
+        slopes: pointer[f32],
     ) -> None:
         ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
         sequences = Sequences((queries, keys), (query_starts, key_starts), count, (owners, maps))
@@ -59,7 +60,7 @@ def specialize_packed(plan: Plan, step: str) -> Kernel:
             def work() -> PackedWork:
                 return PackedWork(plan, sequences, heads, shared_by, together, window)
 
-            compute(plan, (None,) * 6, work, (sums, offsets, totals, turns))
+            compute(plan, (None,) * 6, work, (sums, offsets, totals, turns, slopes))
             return
         ptx.griddepcontrol.wait()
         rows = Rows.of(plan, queries, sequences)

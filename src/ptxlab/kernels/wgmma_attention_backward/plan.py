@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.author import b16, f32, ptx
 from ptxlab.kernels.parts.warpgroups import GROUP
+from ptxlab.kernels.wgmma_attention.scoring import UNCHANGED, Scoring
 
 if TYPE_CHECKING:
     from ptxlab.author.tiles import Tile
@@ -43,6 +44,8 @@ class Plan:
     """Whether blocks add to the gradient of the queries in one order, the same in every run."""
     values: int = 0
     """Elements of a head of values and of the answer; 0: as many as of queries and keys."""
+    scoring: Scoring = UNCHANGED
+    """What became of scores before the softmax."""
 
     @property
     def width(self) -> int:

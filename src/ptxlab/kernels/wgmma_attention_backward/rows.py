@@ -14,6 +14,7 @@ from ptxlab.kernels.wgmma_attention_backward.packed import Sequences
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, Plan
 
 ROW_THREADS = 256
+LANES = 32
 VECTOR = 8  # elements that a thread reads at a time
 COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
 
@@ -172,6 +173,45 @@ def convert_rows(plan: Plan, rows: Rows, sums: Pointer, map_of: Callable[[], Any
             COPY_BACK((map, there), tile.at(0, 0, box))
         ptx.cp.async_.bulk.commit_group()
         ptx.cp.async_.bulk.wait_group(0)
+
+
+@cache
+def differentiate_sinks() -> Kernel:
+    """A block has a head: the gradient of its sink, −Σ weight of the sink × sum of answer × its gradient, over rows.
+
+    `rows` are those of a head in memory, of which those that are no queries have a weight of 0; they are added in one
+    order.
+    """
+
+    @kernel(target="sm_90a", maxntid=ROW_THREADS)
+    def differentiate_attention_sinks(
+        offsets: pointer[f32], totals: pointer[f32], sinks: pointer[f32], dsinks: pointer[f32], rows: u32, batch: u32
+    ) -> None:
+        head, lane, warp = ptx.ctaid.x, ptx.laneid, ptx.tid.x >> 5
+        parts = ptx.shared(f32, ROW_THREADS // LANES)
+        sink, sum = ptx.ld["global"].nc.f32(sinks + head) * math.log2(math.e), f32(0.0)
+        ptx.griddepcontrol.wait()
+        for number in ptx.range(u32(0), batch, 1):
+            first = (number * ptx.nctaid.x + head) * rows
+            for row in ptx.range(ptx.tid.x, rows, ROW_THREADS):
+                offset, total = (ptx.ld["global"].f32(array + first + row) for array in (offsets, totals))
+                ptx.fma.rn.f32(ptx.ex2.approx.ftz.f32(sink + offset), -total, sum, out=sum)
+        ptx.st.shared.f32(parts.at(warp), over_lanes(sum), when=lane == 0)
+        ptx.bar.sync(0)
+        with ptx.when(warp == 0):
+            rest = f32(0.0)
+            ptx.ld.shared.f32(parts.at(lane), out=rest, when=lane < ROW_THREADS // LANES)
+            ptx.st["global"].f32(dsinks + head, over_lanes(rest), when=lane == 0)
+
+    found: Kernel = differentiate_attention_sinks
+    return found
+
+
+def over_lanes(value: f32) -> f32:
+    """The sum over a warp."""
+    for distance in (1, 2, 4, 8, 16):
+        value = value + exchange(value, distance)
+    return value
 
 
 @cache

@@ -38,7 +38,7 @@ class Fp8Softmax(Softmax):
         self.power: f32 | float = POWER
         self.scale = ptx.ld["global"].f32(scale_q) * ptx.ld["global"].f32(scale_k) * self.scale
 
-    def reset(self) -> None:
+    def reset(self, sink: f32 | None = None) -> None:
         """Begin with other rows."""
         for maximum in self.maxima:
             maximum.set(self.least)

@@ -1,0 +1,127 @@
+"""Attention whose scores are changed before the softmax: a soft cap, ALiBi's slopes, sinks; and its gradients.
+
+For torch both are operators, so that `torch.compile` knows them, and the one is the gradient of the other. Attention
+without these has operators of its own, which are called with less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ptxlab.ops.attention_launches import answer_of, in_rows, prepare, prepare_gradients
+from ptxlab.ops.calls import Calls
+from ptxlab.ops.matrices import empty, empty_like
+from ptxlab.ops.operators import Gradient, Operator, is_ordered, is_traced, once
+
+FORWARD = (
+    "(Tensor q, Tensor k, Tensor v, Tensor? alibi_slopes=None, Tensor? sinks=None, bool causal=False, int window=0,"
+    " float softcap=0.0) -> (Tensor, Tensor)"
+)
+BACKWARD = (
+    "(Tensor do, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor? alibi_slopes=None, Tensor? sinks=None,"
+    " bool causal=False, int window=0, bool ordered=False, float softcap=0.0) -> (Tensor, Tensor, Tensor, Tensor)"
+)
+FOUR = (None,) * 4  # results that are made
+
+
+def check_softcap(softcap: float) -> float:
+    """A soft cap as a number; 0 is none."""
+    if not (isinstance(softcap, int | float) and 0 <= softcap < math.inf):
+        raise ValueError(f"`softcap` is {softcap!r}: it is a positive number, or 0 for none")
+    return float(softcap)
+
+
+def attend(given: Sequence[Any], out: Any, how: tuple[bool, int, float], return_lse: bool) -> Any:
+    """The answer, and log-sum-exps if they are asked for; given are q, k, v, slopes and sinks."""
+    if out is None and is_traced():
+        found = _calls.operator(*given, *how)
+    else:
+        found = _calls(given, (out, None) if return_lse else (out,), how)
+        if found is None:
+            found = _calls.operator.differentiate(*given, *how)
+    return tuple(found) if return_lse else found[0]
+
+
+def differentiate(given: Sequence[Any], how: tuple[bool, int, bool, float]) -> tuple[Any, ...]:
+    """The gradients of q, k, v and of sinks, which is None where there are none.
+
+    Given are the gradient of the answer, q, k, v, the answer, log-sum-exps, slopes and sinks.
+    """
+    do, q, k, v, o, lse, *of_heads = given
+    found = None if is_traced() else _backward((q, k, v, o, do, lse, *of_heads), FOUR, how)
+    *others, sinks = once(_backward.operator, *given, *how) if found is None else found
+    return *others, None if given[-1] is None else sinks
+
+
+def _of_tensors(
+    q: Any,
+    k: Any,
+    v: Any,
+    alibi_slopes: Any = None,
+    sinks: Any = None,
+    causal: bool = False,
+    window: int = 0,
+    softcap: float = 0.0,
+) -> tuple[Any, ...]:
+    return tuple(_calls.compute((q, k, v, alibi_slopes, sinks), (None, None), (causal, window, softcap)))
+
+
+def _backward_of_tensors(
+    do: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    o: Any,
+    lse: Any,
+    alibi_slopes: Any = None,
+    sinks: Any = None,
+    causal: bool = False,
+    window: int = 0,
+    ordered: bool = False,
+    softcap: float = 0.0,
+) -> tuple[Any, ...]:
+    arrays, how = (q, k, v, o, do, lse, alibi_slopes, sinks), (causal, window, ordered, softcap)
+    *found, of_sinks = _backward.compute(arrays, FOUR, how)
+    return *found, lse.new_empty(0) if of_sinks is None else of_sinks
+
+
+def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
+    *arrays, ctx.causal, ctx.window, ctx.softcap = inputs
+    ctx.save_for_backward(*arrays, *output)
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
+    if do is None:
+        return (None,) * 8
+    q, k, v, slopes, sinks, o, lse = ctx.saved_tensors
+    how = ctx.causal, ctx.window, is_ordered(), ctx.softcap
+    dq, dk, dv, of_sinks = differentiate((in_rows(do), q, k, v, o, lse, slopes, sinks), how)
+    return dq, dk, dv, None, of_sinks, None, None, None
+
+
+_calls = Calls(
+    prepare,
+    Operator(
+        "scored_attention",
+        FORWARD,
+        _of_tensors,
+        lambda q, k, v, *others: (answer_of(q, v), empty(q, q.shape[:3], "f32")),
+        Gradient(_differentiate, _keep_for_gradients),
+    ),
+)
+_backward = Calls(
+    prepare_gradients,
+    Operator(
+        "scored_attention_backward",
+        BACKWARD,
+        _backward_of_tensors,
+        lambda do, q, k, v, o, lse, slopes=None, sinks=None, *others: (
+            *map(empty_like, (q, k, v)),
+            lse.new_empty(0) if sinks is None else empty_like(sinks),
+        ),
+    ),
+)
