@@ -81,7 +81,7 @@ def is_grad_enabled() -> bool:
 
 
 def is_ordered() -> bool:
-    """Whether torch is told to compute the same bits in every run."""
+    """Whether torch is to compute the same bits in every run."""
     return bool(sys.modules["torch"]._C._get_deterministic_algorithms())
 
 

@@ -27,7 +27,7 @@ FOUR = (None,) * 4  # results that are made
 
 
 def check_softcap(softcap: float) -> float:
-    """A soft cap as a number; 0 is none."""
+    """A soft cap as a number, 0 where scores have no cap."""
     if not (isinstance(softcap, int | float) and 0 <= softcap < math.inf):
         raise ValueError(f"`softcap` is {softcap!r}: it is a positive number, or 0 for none")
     return float(softcap)

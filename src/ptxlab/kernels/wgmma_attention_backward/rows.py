@@ -179,8 +179,7 @@ def convert_rows(plan: Plan, rows: Rows, sums: Pointer, map_of: Callable[[], Any
 def differentiate_sinks() -> Kernel:
     """A block has a head: the gradient of its sink, −Σ weight of the sink × sum of answer × its gradient, over rows.
 
-    `rows` are those of a head in memory, of which those that are no queries have a weight of 0; they are added in one
-    order.
+    `rows` are those of a head in memory; those after the last query have a weight of 0. They are added in one order.
     """
 
     @kernel(target="sm_90a", maxntid=ROW_THREADS)
