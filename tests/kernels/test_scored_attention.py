@@ -20,9 +20,9 @@ def drawn(heads: int, softcap: float, alibi: bool, sinks: bool) -> Scores:
     return softcap, slopes.astype(np.float32) if alibi else None, logits.astype(np.float32) if sinks else None
 
 
-def expected(q: Any, k: Any, v: Any, do: Any, how: Scores, causal: bool, window: int = 0) -> list[Any]:
+def expected(given: list[Any], how: Scores, causal: bool, window: int = 0) -> list[Any]:
     """The answer, log-sum-exps, and the gradients of q, k, v and sinks, in float64."""
-    softcap, slopes, sinks = how
+    (q, k, v, do), (softcap, slopes, sinks) = given, how
     shared_by, scale = q.shape[1] // k.shape[1], 1 / math.sqrt(q.shape[3])
     o, lse = np.empty((*q.shape[:3], v.shape[3])), np.empty(q.shape[:3])
     dq, dk, dv, dsinks = np.empty_like(q), np.zeros_like(k), np.zeros_like(v), np.zeros(q.shape[1])
@@ -76,7 +76,7 @@ def test_changed_scores_and_their_gradients_on_the_emulator(
     q, k, v, do = problem(heads, length, size)
     softcap, slopes, sinks = drawn(heads[0], *how)
     given: dict[str, Any] = {"softcap": softcap, "alibi_slopes": slopes, "sinks": sinks, "causal": causal}
-    wanted = expected(*(one.astype(float) for one in (q, k, v, do)), (softcap, slopes, sinks), causal)
+    wanted = expected([one.astype(float) for one in (q, k, v, do)], (softcap, slopes, sinks), causal)
     o, lse = attention(q, k, v, return_lse=True, **given)
     found = attention_backward(do, q, k, v, o, lse, **given)
     assert len(found) == (3 if sinks is None else 4)
@@ -132,7 +132,7 @@ def test_changed_scores_under_autograd(
     torch = pytest.importorskip("torch")
     given = problem(heads, length, size)
     softcap, slopes, sinks = drawn(heads[0], *how)
-    wanted = expected(*(one.astype(float) for one in given), (softcap, slopes, sinks), causal, window)
+    wanted = expected([one.astype(float) for one in given], (softcap, slopes, sinks), causal, window)
     q, k, v = (torch.tensor(one, device="cuda", requires_grad=True) for one in given[:3])
     of_heads = [None if one is None else torch.tensor(one, device="cuda") for one in (slopes, sinks)]
     if of_heads[1] is not None:
