@@ -141,7 +141,8 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: Sequenc
         zeros = [None if one is None else filled(one, tuple(one.shape), 0.0) for one in (*given[:3], *given[7:])]
         return Call(zeros)
     sinks = of_heads[1] if of_heads else None
-    dsinks = None if sinks is None else look(empty_like(given[7]), "dsinks", ("f32",))
+    of_sinks = None if sinks is None else empty_like(given[7])
+    dsinks = None if of_sinks is None else look(of_sinks, "dsinks", ("f32",))
     results = [(name, look(one, name)) for name, one in zip(("dq", "dk", "dv"), made, strict=True)]
     check(read, results)
     views: dict[str, Any] = {name: one.view() for name, one in [*read, *results]}
@@ -185,7 +186,7 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: Sequenc
     halves = [2 * math.prod(one.shape) for one in split]
     if of_heads:
         arrays.append(dsinks)
-        made.append(None if dsinks is None else dsinks.array)
+        made.append(of_sinks)
     return Call(made, steps, arrays, scratch=[*halves, *(4 * count for count in counts)])
 
 
