@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 
 from ptxlab import gpu
-from ptxlab.kernels import gated_matmul, grouped_matmul, matmul
+from ptxlab.kernels import gated_matmul, grouped_matmul, matmul, wgmma_dual_gemm
+from ptxlab.kernels.parts.shapes import Layout
+from ptxlab.kernels.wgmma_gemm import product
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, shapes
 from ptxlab.ops.products import _calls
 
 pytestmark = [
@@ -142,3 +145,40 @@ def test_what_is_refused(torch: Any) -> None:
         grouped_matmul(a, b, offsets.cpu())
     with pytest.raises(ValueError, match="`out` overlaps `a`: what is written would be read"):
         grouped_matmul(a, b, offsets, out=a[:, :N])
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "layout"),
+    [
+        (328, 2320, 2192, "NT"),
+        (3104, 96, 2120, "NT"),
+        (2592, 232, 1560, "TN"),
+        (1544, 320, 2696, "NN"),
+        (392, 1104, 1600, "TT"),
+    ],
+)
+def test_clusters_of_four_and_eight_share_both_operands(torch: Any, m: int, n: int, k: int, layout: str) -> None:
+    along = layout[0] == "N", layout[1] == "T"
+    problem = Problem(m, n, k, *along)
+    a = torch.randn(m, k, device="cuda").bfloat16()
+    b = torch.randn(n, k, device="cuda").bfloat16()
+    sides = [one if rows else by_columns(one) for one, rows in zip((a, b), along, strict=True)]
+    expected = a.float() @ b.float().T
+    seen = set()
+    for shape in sorted(shapes(problem), key=lambda one: estimate(problem, one)):
+        way = shape.cluster, shape.beside, shape.split_k > 1
+        if shape.cluster > 2 and way not in seen:
+            seen.add(way)
+            d = torch.full((m, n), float("nan"), device="cuda").bfloat16()
+            product(*sides, d, shape).run(device="cuda")
+            assert near(torch, d, expected)
+    assert len(seen) > 3
+
+
+def test_gated_products_in_parts_of_k(torch: Any) -> None:
+    x = torch.randn(40, 8192, device="cuda").bfloat16()
+    w1, w2 = ((torch.randn(8192, 256, device="cuda") / 90).bfloat16() for _ in range(2))
+    for one, other in ((w1, w2), (by_columns(w1), by_columns(w2))):
+        layout = Layout(True, one.stride(0) == 1)
+        assert wgmma_dual_gemm.choose(40, 256, 8192, layout).split_k > 1
+        assert near(torch, gated_matmul(x, one, other), gated(torch, x, w1, w2))

@@ -32,13 +32,19 @@ COPIES = [
 ]
 
 
+def padded(rows: int, sharers: int) -> int:
+    """Rows of a K tile that so many blocks copy: each as many, and whole groups of 8, as the swizzle has them."""
+    return -(-rows // (8 * sharers)) * 8 * sharers if sharers > 1 else rows
+
+
 @dataclass(frozen=True)
 class Operand:
     """One of both: `rows` of it are multiplied by a block; each of `sharers` blocks copies a part, to all of them.
 
     That is some of the rows, or, if the matrix is not along k, all of them for a part of k. The rows may be of several
     matrices, as many of each. A matrix may be one of several in an array: `copy` is then given its number. Of a cluster
-    with more blocks than sharers, the ranks of those that share a K tile are `apart`.
+    with more blocks than sharers, the ranks of those that share a K tile are `apart`. Some rows more may be copied than
+    are multiplied, so that all copy as many.
     """
 
     rows: int
@@ -71,7 +77,7 @@ class Operand:
     def box(self) -> tuple[int, int]:
         """Rows and columns of a box."""
         if self.along_k:
-            return self.rows // (self.sharers * self.matrices), self.depth
+            return padded(self.rows // self.matrices, self.sharers) // self.sharers, self.depth
         return self.depth // self.sharers, self.span
 
     @property
@@ -95,7 +101,8 @@ class Operand:
 
     def tile(self, memory: Pointer) -> Tile:
         """The K tiles of all stages, one box after the other."""
-        rows, columns = (self.rows, self.depth) if self.along_k else (self.depth, self.span)
+        copied = self.matrices * self.sharers * self.box[0]
+        rows, columns = (copied, self.depth) if self.along_k else (self.depth, self.span)
         copies = self.stages if self.along_k else self.stages * self.boxes * self.matrices
         return ptx.tile(self.element, rows, columns, swizzle=self.swizzle, copies=copies, at=memory)
 

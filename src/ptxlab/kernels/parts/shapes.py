@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ptxlab.author import Scalar, b16
 from ptxlab.kernels.parts.block_sums import Parts
-from ptxlab.kernels.parts.operands import LINE, STRIPE, Operand
+from ptxlab.kernels.parts.operands import LINE, STRIPE, Operand, padded
 from ptxlab.kernels.parts.residuals import RingBoxes
 from ptxlab.kernels.parts.tile_stores import Boxes
 
@@ -138,7 +138,9 @@ class Shape:
 
     def right_rows(self, layout: Layout) -> int:
         """Rows of 128 bytes that a K tile of the right operand takes."""
-        return self.columns if layout.right_along_k else -(-self.columns // self.span) * self.span
+        if layout.right_along_k:
+            return padded(self.columns, self.cluster // self.beside)
+        return -(-self.columns // self.span) * self.span
 
     def stage_bytes(self, layout: Layout) -> int:
         """Bytes of a stage."""

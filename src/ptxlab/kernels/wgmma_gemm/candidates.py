@@ -18,6 +18,7 @@ SHARED = 232_448 - 1024  # bytes of shared memory that a block may have, less th
 BESIDE = 2048  # bytes of each block for these, and for the system
 MOST_STAGES = 14
 BLOCKS = 2  # that an SM has at a time, at most
+MOST_PADDED = 1.15  # times as many columns that blocks of a cluster copy as they multiply
 FEW = 8  # rows of A are few where B has so many times as many columns
 IN_TURNS_COLUMNS = 128, 160, 192
 IN_PARTS = tuple((1, 1, split_k, True) for split_k in (2, 3, 4))
@@ -238,7 +239,10 @@ def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Iterator[Shape]:
         return
     layout, parts = problem.layout(shape), shape.parts
     sharers = shape.cluster // shape.beside
-    if layout.right_along_k and shape.columns % (8 * sharers << problem.gated if sharers > 1 else 1):
+    if problem.gated or sharers == 2:
+        if layout.right_along_k and shape.columns % (8 * sharers << problem.gated if sharers > 1 else 1):
+            return
+    elif shape.right_rows(layout) > MOST_PADDED * shape.columns and layout.right_along_k:
         return
     if 2 * parts.count < shape.split_k and shape.columns > 32:
         return
