@@ -196,16 +196,22 @@ def shapes(problem: Problem) -> Iterator[Shape]:
             is_narrow = columns % 64 and columns % 32 == 0 and not problem.layout(tile).right_along_k
             span = 32 if is_narrow else 64  # what a block copies is what it multiplies
             most = min(steps // 2, BLOCKS * SMS // problem.tiles(tile))
+            high, wide = (problem.n, problem.m) if swap_ab else (problem.m, problem.n)
+            down, across = ceil(high / tile.rows), ceil(wide / columns)
             for cluster, beside, split_k, clustered in ways:
+                if cluster > 2 and (down * beside < cluster or across < beside):
+                    continue  # some blocks of each cluster would have no rows or columns of D
                 if split_k == 1 or split_k <= most:
-                    way = replace(tile, cluster=cluster, beside=beside, split_k=split_k, clustered=clustered, span=span)
-                    way = replace(way, keep=hints(problem, way))
+                    way = Shape(
+                        groups, columns, 2, tall, cluster=cluster, beside=beside, split_k=split_k, clustered=clustered,
+                        swap_ab=swap_ab, span=span,
+                    )  # fmt: skip
                     for occupancy in range(1, BLOCKS + 1):
                         yield from _fitted(problem, way, occupancy)
     for columns in IN_TURNS_COLUMNS if problem.size == 2 or problem.gated else ():
         turns = Shape(columns=columns, tall=2, pingpong=True)
         if columns % multiple == 0 and problem.tiles(turns) > 2 * SMS:
-            yield from _fitted(problem, replace(turns, keep=hints(problem, turns)), 1)
+            yield from _fitted(problem, turns, 1)
 
 
 def hints(problem: Problem, shape: Shape, rows: int = 1) -> tuple[str, str]:
@@ -266,7 +272,8 @@ def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Iterator[Shape]:
     if not found:
         return
     _, buffers, stages = found[-1] if problem.gated and shape.pingpong else max(found)  # gates take long
-    yield replace(shape, stages=stages, buffers=buffers, occupancy=occupancy)
+    keep = hints(problem, shape)
+    yield replace(shape, stages=stages, buffers=buffers, occupancy=occupancy, keep=keep)
     _, whole, stages = found[-1]
     if whole > buffers and not is_one_each and (shape.pingpong or shape.registers):
-        yield replace(shape, stages=stages, buffers=whole, occupancy=occupancy)
+        yield replace(shape, stages=stages, buffers=whole, occupancy=occupancy, keep=keep)
