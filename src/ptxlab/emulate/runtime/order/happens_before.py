@@ -146,10 +146,14 @@ def are_covered(thread: Pointer[Thread], access: Pointer[Access], how: u64) -> b
     shared = address_of(thread.block.order.known)
     number: u64 = u64(access.block)
     epoch: u64 = u64(access.epoch)
+    warp: u32 = access.flags >> WARP_SHIFT
+    first: u32 = THREAD + warp * 32 + trailing_zeros(u32, access.lanes)
+    is_alone: boolean = access.flags & COPY == 0 and access.lanes & (access.lanes - 1) == 0
+    if is_alone and access.lanes != 0 and epoch <= epoch_of(shared, key_of(number, first) + how):
+        return True  # as most often after a fence and a barrier
     key: u64 = key_of(number, 0) + how
     if epoch <= epoch_of(known, key) or epoch <= epoch_of(shared, key):
         return True
-    warp: u32 = access.flags >> WARP_SHIFT
     key = key_of(number, WARP + warp) + how
     if epoch <= epoch_of(known, key) or epoch <= epoch_of(shared, key):
         return True
