@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,23 @@ from ptxlab.check.program import Program
 from ptxlab.check.rules import rules_by_code
 from ptxlab.equal.codes import node_of
 from ptxlab.equal.field import Field
-from ptxlab.equal.nodes import Ids, Nodes, TooManyError
+from ptxlab.equal.nodes import Ids, Nodes, TooManyError, needed
 from ptxlab.equal.numeric import Measured, measure
 from ptxlab.equal.reals import Reals
 from ptxlab.equal.reference import Expression
-from ptxlab.equal.refusal import Refusal, RefusedError
 from ptxlab.equal.rules import COMPARISONS, rule_of
-from ptxlab.equal.schedule import needed
 from ptxlab.equal.sides import Array, Inputs, Kernels
-from ptxlab.equal.verdict import DIFFERENT, NEAR, REFUSED, SAME_BITS, SAME_FUNCTION, Verdict
+from ptxlab.equal.verdict import (
+    DIFFERENT,
+    NEAR,
+    REFUSED,
+    SAME_BITS,
+    SAME_FUNCTION,
+    Refusal,
+    RefusedError,
+    Verdict,
+    Witness,
+)  # fmt: skip
 from ptxlab.equal.witness import Parting, find_opaque, find_parting
 from ptxlab.measure import Launch
 
@@ -120,6 +129,8 @@ class _Comparison:
     ) -> None:  # fmt: skip
         self.nodes, self.inputs, self.sides = nodes, inputs, (a, b)
         self.outputs, self.tolerance = outputs, tolerance
+        self.arrays: list[Array] = []
+        """Those that are compared."""
 
     def verdict(self) -> Verdict:
         """The answer."""
@@ -132,42 +143,43 @@ class _Comparison:
             return self._say(REFUSED, refusal=refused.refusal)
         except TooManyError as many:
             return self._say(REFUSED, refusal=Refusal(0, 0, "", f"{many}: compare smaller arrays"))
-        arrays, roots = self._roots()
-        if not arrays:
-            raise ValueError("equal: neither side writes an array that both have")
-        count = sum(len(one[0]) for one in roots)
-        a, b = (np.concatenate([one[side] for one in roots]) for side in (0, 1))
-        names = [array.name for array in arrays]
+        a, b = self._roots()
         same = (self.nodes.hashes(a) == self.nodes.hashes(b)).all(0)
-        results = self._results(arrays, (a, b))
+        results = self._results((a, b))
         if isinstance(results, Refusal):
-            return self._say(REFUSED, outputs=names, elements=count, refusal=results)
+            return self._say(REFUSED, refusal=results)
         atomic = self._atomic(np.concatenate([a, b]))
         if same.all() and atomic is None:
-            return self._say(SAME_BITS, outputs=names, elements=count, notes=[*self._open(), *self._unwritten()])
+            return self._say(SAME_BITS, notes=[*self._open(), *self._unwritten()])
         fields, probability, alike = self._fields(a, b)
-        apart = self._apart(arrays, *results) if alike.all() else None
+        apart = self._apart(*results) if alike.all() else None
         if apart is not None:
-            witness = self._witness(arrays, apart, find_parting(self.nodes, None, int(a[apart]), int(b[apart])))
+            witness = self._witness(apart, find_parting(self.nodes, None, int(a[apart]), int(b[apart])))
             words = ["as real numbers the two are the same; as floats they are not, for the arrays as they are given"]
             values = float(results[0][apart]), float(results[1][apart])
-            return self._say(DIFFERENT, outputs=names, elements=count, differing=int((~same).sum()),
+            return self._say(DIFFERENT, differing=int((~same).sum()),
                              witness=replace(witness, words=words, values=values, inputs=self._given()))  # fmt: skip
         if alike.all():
             index = int(np.flatnonzero(~same)[0]) if not same.all() else 0
             parting = None if same.all() else find_parting(self.nodes, None, int(a[index]), int(b[index]))
-            witness = self._witness(arrays, index, parting)
+            witness = self._witness(index, parting)
             notes = [] if atomic is None else [f"the bits depend on the order of atomic operations: {atomic}"]
             notes += self._unwritten()
-            return self._say(SAME_FUNCTION, outputs=names, elements=count, probability=probability, witness=witness,
+            return self._say(SAME_FUNCTION, probability=probability, witness=witness,
                              differing=int((~same).sum()), notes=notes)  # fmt: skip
-        return self._different(arrays, a, b, fields[0], ~alike, names, count)
+        return self._different(a, b, fields[0], ~alike)
+
+    def _parts(self) -> Iterator[tuple[Array, slice]]:
+        """The arrays, and where their elements are among all that are compared."""
+        ends = accumulate(array.data.size for array in self.arrays)
+        for array, end in zip(self.arrays, ends, strict=True):
+            yield array, slice(end - array.data.size, end)
 
     def _given(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays that are symbols, as they are given."""
         return {one.name: one.data for key, one in self.inputs.arrays.items() if key in self.inputs.ids and one.format}
 
-    def _results(self, arrays: list[Array], roots: tuple[Ids, Ids]) -> tuple[Any, Any] | Refusal:
+    def _results(self, roots: tuple[Ids, Ids]) -> tuple[Any, Any] | Refusal:
         """What both sides give for the arrays as they are given, or why their expressions are not what they compute.
 
         These are evaluated in float64 and compared with what the launch left, with room for any rounding.
@@ -177,10 +189,7 @@ class _Comparison:
         found = []
         for side, ids in zip(self.sides, roots, strict=True):
             results = real.values[ids]
-            start = 0
-            for array in arrays:
-                own = slice(start, start + array.data.size)
-                start = own.stop
+            for array, own in self._parts():
                 if not array.format:
                     results[own] = 0
                 elif isinstance(side, Kernels):
@@ -194,20 +203,17 @@ class _Comparison:
             found.append(results)
         return found[0], found[1]
 
-    def _apart(self, arrays: list[Array], a: Any, b: Any) -> int | None:
+    def _apart(self, a: Any, b: Any) -> int | None:
         """An element that is another number on the other side, more than rounding makes it; inputs are finite."""
-        written = [array.name for array in arrays]
+        written = [array.name for array in self.arrays]
         inputs = [data.astype(np.float64) for name, data in self._given().items() if name not in written]
         if not all(np.isfinite(one).all() for one in inputs):
             return None
         wrong = np.isfinite(b) & ~np.isfinite(a)
         if isinstance(self.sides[1], Kernels):  # of a function, not all may be known
             wrong |= np.isfinite(a) & ~np.isfinite(b)
-        start = 0
-        for array in arrays:
-            own = slice(start, start + array.data.size)
+        for _, own in self._parts():
             wrong[own] |= _unlike(a[own], b[own])
-            start = own.stop
         return int(np.argmax(wrong)) if wrong.any() else None
 
     def _fields(self, a: Ids, b: Ids) -> tuple[list[Field], float, Any]:
@@ -236,11 +242,9 @@ class _Comparison:
         holds = Reals(self.nodes, compares, given).values[compares]
         return {int(node): bool(one) for node, one in zip(compares, holds, strict=True) if not np.isnan(one)}
 
-    def _different(
-        self, arrays: list[Array], a: Ids, b: Ids, field: Field, unlike: Any, names: list[str], count: int
-    ) -> Verdict:
+    def _different(self, a: Ids, b: Ids, field: Field, unlike: Any) -> Verdict:
         """They are not the same function, or there is no rule that says so."""
-        measured = measure(self.nodes, self.inputs, self.sides, arrays, a, b)
+        measured = measure(self.nodes, self.inputs, self.sides, self.arrays, a, b)
         chosen = np.flatnonzero(unlike)
         index = int(chosen[0])
         if measured.worst is not None and measured.worst in set(chosen.tolist()):
@@ -250,11 +254,11 @@ class _Comparison:
         if not near and measured.apart <= self.tolerance:  # unless the kernels themselves give other numbers
             opaque = find_opaque(self.nodes, field, (int(a[index]), int(b[index])))
             if opaque is not None:
-                witness = self._witness(arrays, index, parting)
-                return self._say(REFUSED, outputs=names, elements=count, refusal=self._refusal(opaque),
+                witness = self._witness(index, parting)
+                return self._say(REFUSED, refusal=self._refusal(opaque),
                                  differing=int(unlike.sum()), witness=witness)  # fmt: skip
-        witness = self._witness(arrays, index, parting, None if near else measured)
-        return self._say(NEAR if near else DIFFERENT, outputs=names, elements=count, differing=int(unlike.sum()),
+        witness = self._witness(index, parting, None if near else measured)
+        return self._say(NEAR if near else DIFFERENT, differing=int(unlike.sum()),
                          witness=witness, error=measured.errors)  # fmt: skip
 
     def _refusal(self, node: int) -> Refusal:
@@ -266,10 +270,10 @@ class _Comparison:
         line, text = side.line(origin.launch, origin.instruction) if isinstance(side, Kernels) else (0, "")
         return Refusal(origin.side, line, text, why)
 
-    def _roots(self) -> tuple[list[Array], list[tuple[Ids, Ids]]]:
-        """The arrays that are compared, and the nodes of their elements on both sides."""
+    def _roots(self) -> tuple[Ids, Ids]:
+        """The nodes of the elements of the arrays that are compared, on both sides."""
         shared = [array for key, array in self.inputs.arrays.items() if all(key in side.memory for side in self.sides)]
-        found, roots = [], []
+        roots = []
         if self.outputs is None and isinstance(self.sides[1], Expression):
             self.outputs = self.sides[1].returned
         for array in shared:
@@ -280,15 +284,18 @@ class _Comparison:
                 width, size = array.data.itemsize, min(side.sizes[array.key] for side in self.sides)
                 type = array.format or f"b{8 * width}"
                 ids = [node_of(self.nodes, content[:size].reshape(-1, width), type) for content in contents]
-                found.append(array if size == array.data.nbytes else Array(array.name, _start(array.data, size)))
-                roots.append((ids[0], ids[1]))
-        unknown = set(self.outputs or ()) - {array.name for array in found}
+                whole = size == array.data.nbytes
+                self.arrays.append(array if whole else Array(array.name, _start(array.data, size)))
+                roots.append(ids)
+        unknown = set(self.outputs or ()) - {array.name for array in self.arrays}
         if unknown:
             known = ", ".join(array.name for array in shared)
             raise ValueError(
                 f"equal: there is no output `{sorted(unknown)[0]}` that both sides have; there are {known}"
             )
-        return found, roots
+        if not roots:
+            raise ValueError("equal: neither side writes an array that both have")
+        return np.concatenate([one[0] for one in roots]), np.concatenate([one[1] for one in roots])
 
     def _atomic(self, roots: Ids) -> str | None:
         """The line of an atomic operation whose order may matter."""
@@ -321,26 +328,14 @@ class _Comparison:
                 notes.append(f"{name} line {span.source.position(span.start)[0]}: {found.message}")
         return notes
 
-    def _witness(
-        self, arrays: list[Array], index: int, parting: Parting | None, measured: Measured | None = None
-    ) -> Any:
-        from ptxlab.equal.verdict import Witness
-
+    def _witness(self, index: int, parting: Parting | None, measured: Measured | None = None) -> Any:
         if parting is None:
             return None
-        name = ""
-        at = index
-        for array in arrays:
-            if at < array.data.size:
-                name = array.element(at)
-                break
-            at -= array.data.size
+        name = next(array.element(index - own.start) for array, own in self._parts() if index < own.stop)
         places = (parting.place(self.nodes, self.sides, 0), parting.place(self.nodes, self.sides, 1))
-        values = None
-        inputs: dict[str, Any] = {}
-        if measured is not None and measured.is_known:
-            values, inputs = measured.values(index), measured.inputs
-        return Witness(name, places, parting.words(self.nodes), inputs, values)
+        known = measured if measured is not None and measured.is_known else None
+        return Witness(name, places, parting.words(self.nodes), known.inputs if known else {},
+                       known.values(index) if known else None)  # fmt: skip
 
     def _say(self, level: str, **more: Any) -> Verdict:
         symbols = [array.name for key, array in self.inputs.arrays.items() if key in self.inputs.ids]
@@ -354,4 +349,5 @@ class _Comparison:
         if level == SAME_FUNCTION:
             holds += ", as real numbers that are finite"
         titles = self.sides[0].title(), self.sides[1].title()
-        return Verdict(level, titles, more.pop("outputs", ()), holds, **more)
+        elements = sum(array.data.size for array in self.arrays)
+        return Verdict(level, titles, [array.name for array in self.arrays], holds, elements=elements, **more)

@@ -19,9 +19,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ptxlab.equal.conditions import Conditions
-from ptxlab.equal.nodes import Ids, Nodes
+from ptxlab.equal.nodes import Ids, Nodes, groups, needed
 from ptxlab.equal.rules import Rule, format_of, rule_of
-from ptxlab.equal.schedule import groups, needed
 from ptxlab.equal.sums import CHUNK
 
 

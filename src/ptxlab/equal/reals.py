@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from ptxlab.equal.compute import computed, signed
 from ptxlab.equal.constants import bits_of, floats_of
-from ptxlab.equal.nodes import Ids, Nodes, Operation, Words
+from ptxlab.equal.nodes import Ids, Nodes, Operation, Words, groups, needed
 from ptxlab.equal.rules import FLOATS, Rule, format_of, rule_of
-from ptxlab.equal.schedule import groups, needed
 from ptxlab.flow.steps import Step
 from ptxlab.isa.types import Type
 

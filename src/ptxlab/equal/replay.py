@@ -24,8 +24,8 @@ from ptxlab.equal.copies import Copies
 from ptxlab.equal.memory import Memory, OutsideError, Placed
 from ptxlab.equal.nodes import Ids, Nodes, Origin
 from ptxlab.equal.plans import plans_of
-from ptxlab.equal.refusal import Refusal, RefusedError
 from ptxlab.equal.turns import Turn
+from ptxlab.equal.verdict import Refusal, RefusedError
 from ptxlab.isa.types import Type
 from ptxlab.trace.columns import Slot
 from ptxlab.trace.operands import names_in
@@ -56,7 +56,7 @@ class Replay:
         self.memory = Memory(trace, placed)
         self.compute = Computation(nodes)
         self.copies = Copies(self)
-        self.calls = Calls(self)
+        self.calls: Calls = Calls(self)
         self.function = 0
         """The function that is replayed now; registers are by function and name."""
         self.plans = plans_of(trace.program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ptxlab.equal.codes import NOTHING, Codes, is_symbolic, load, node_of, of_by
 from ptxlab.equal.compute import UnknownStepError
 from ptxlab.equal.nodes import Ids
 from ptxlab.equal.plans import Plan
-from ptxlab.equal.refusal import RefusedError
+from ptxlab.equal.verdict import RefusedError
 from ptxlab.flow.steps import Step
 from ptxlab.isa import Match
 from ptxlab.isa.types import Type, type_named
@@ -122,39 +123,9 @@ class Turn:
         return [use for use in self.plan.uses if use.role == "result"]
 
     def _do(self) -> None:
-        match self.plan.kind:
-            case "keep":
-                self.keep()
-            case "compute":
-                self.compute()
-            case "load":
-                self.load()
-            case "store":
-                self.store()
-            case "check":
-                self.check()
-            case "parameter":
-                self.replay.calls.access(self)
-            case "call":
-                self.replay.calls.start(self)
-            case "update":
-                updates.update(self)
-            case "shuffle":
-                collectives.shuffle(self)
-            case "matmul":
-                collectives.multiply(self)
-            case "matrix_load":
-                collectives.load_matrices(self)
-            case "matrix_store":
-                collectives.store_matrices(self)
-            case "matrix_move":
-                collectives.move_matrices(self)
-            case "wgmma":
-                warpgroups.multiply(self)
-            case "tensor_memory":
-                tensor_memory.access(self)
-            case other:
-                raise self.refused(f"an input reaches it, and `{other}` is not followed")
+        if self.plan.kind not in _DONE:
+            raise self.refused(f"an input reaches it, and `{self.plan.kind}` is not followed")
+        _DONE[self.plan.kind](self)
 
     # What was recorded.
 
@@ -343,3 +314,13 @@ def _result(instruction: ir.Instruction, match: Any, name: str, number: int) -> 
                 if number < len(elements):
                     return next(iter(names_in(elements[number])), None)
     return None
+
+
+_DONE: dict[str, Callable[[Turn], None]] = {
+    "keep": Turn.keep, "compute": Turn.compute, "load": Turn.load, "store": Turn.store, "check": Turn.check,
+    "parameter": lambda turn: turn.replay.calls.access(turn), "call": lambda turn: turn.replay.calls.start(turn),
+    "update": updates.update, "shuffle": collectives.shuffle, "matmul": collectives.multiply,
+    "matrix_load": collectives.load_matrices, "matrix_store": collectives.store_matrices,
+    "matrix_move": collectives.move_matrices, "wgmma": warpgroups.multiply, "tensor_memory": tensor_memory.access,
+}  # fmt: skip
+"""What is done at an instruction, by the kind of its plan."""

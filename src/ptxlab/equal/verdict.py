@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ptxlab.equal.refusal import Refusal
-
 SAME_BITS, SAME_FUNCTION, NEAR, DIFFERENT, REFUSED = "same-bits", "same-function", "near", "different", "refused"
 TITLES = {
     SAME_BITS: "same bits",
@@ -16,6 +14,25 @@ TITLES = {
     DIFFERENT: "different",
     REFUSED: "not decided",
 }
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What cannot be decided, and where: an instruction that is not followed, or that does something else elsewhere."""
+
+    side: int
+    """0 for the first kernel, 1 for the second."""
+    line: int
+    instruction: str
+    why: str
+
+
+class RefusedError(Exception):
+    """Raised where a replay ends."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.why)
+        self.refusal = refusal
 
 
 @dataclass(frozen=True)

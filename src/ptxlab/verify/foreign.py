@@ -112,23 +112,26 @@ class KernelBench:
 
     def sizes(self) -> tuple[dict[str, Size], list[Sizes]]:
         """The values that constants may have: smaller ones, where the reference takes them."""
-        found = {name: Size(value, value) for name, value in self.constants().items() if value > 0}
-        for name, size in list(found.items()):
-            if size.most <= 16:
-                continue
+        fixed = {name: Size(value, value) for name, value in self.constants().items() if value > 0}
+        found, steps = dict(fixed), dict[str, int]()
+        for name in [name for name, size in fixed.items() if size.most > 16]:
+            values = {other: one.least for other, one in found.items()}
             for step in (1, 16, 32):
-                drawn = {other: one.least for other, one in found.items()} | {name: 3 * step if step > 1 else 37}
-                trial = found | {name: Size(step, min(LARGEST, size.most // step * step), step)}
-                if self._takes(drawn):
-                    found = trial
+                if self._takes(values | {name: 3 * step if step > 1 else 37}):
+                    steps[name] = step
+                    found[name] = Size(step, min(LARGEST, fixed[name].most // step * step), step)
                     break
+            else:
+                continue
+            if not self._takes({other: one.least for other, one in found.items()}):  # a window needs more
+                found[name] = Size(min(32, found[name].most), found[name].most, steps[name])
         while self._elements(found) > MOST_ELEMENTS:  # more than the emulator runs in seconds
             name = max(found, key=lambda one: found[one].most // found[one].least)
             size = found[name]
-            if size.most < 2 * size.step or size.most == size.least:
+            if size.most < 2 * size.least:
                 break
-            found[name] = Size(size.least, max(size.most // 2 // size.step * size.step, size.least), size.step)
-        return found, []
+            found[name] = Size(size.least, size.most // 2 // size.step * size.step, size.step)
+        return (found if self._takes({name: size.least for name, size in found.items()}) else fixed), []
 
     def _elements(self, sizes: Mapping[str, Size]) -> int:
         """How many there are in the inputs at the largest sizes."""

@@ -394,8 +394,8 @@ class _Tensor:
     def data_ptr(self) -> Any:
         return self.own
 
-    def options(self) -> _Tensor:
-        return self
+    def options(self) -> _Options:
+        return _Options(self.own.dtype)
 
     dtype = scalar_type = type = device = options
     to = cuda = lambda self, *_: self
@@ -405,6 +405,19 @@ class _Tensor:
         return (lambda *given: _wrapped(found(*map(_plain, given)))) if callable(found) else found
 
 
+class _Options:
+    """`torch::TensorOptions`, and each part of them: the type of elements, where it is said, on the GPU."""
+
+    def __init__(self, type: Any = None) -> None:
+        self.type = type
+
+    def dtype(self, given: _Options) -> _Options:
+        return _Options(given.type)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: self
+
+
 class _Library:
     """`torch::`, with what makes memory: `library` is torch."""
 
@@ -412,23 +425,18 @@ class _Library:
         self._own = library
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("k") or name in ("TensorOptions", "device", "dtype"):
-            return lambda *_: _Options()
+        if name.startswith("k"):  # kInt64, kLong, kFloat32, kCUDA
+            return _Options(getattr(self._own, name[1:].lower(), None))
+        if name in ("TensorOptions", "device", "dtype"):
+            return lambda *given: given[0] if given and isinstance(given[0], _Options) else _Options()
         function = getattr(self._own, name)
 
         def call(*given: Any) -> Any:
-            like = [one.own.dtype for one in given[1:] if isinstance(one, _Tensor)]
-            plain = [_plain(one) for n, one in enumerate(given) if not n or not isinstance(one, (_Tensor, _Options))]
-            return _wrapped(function(*plain, **({"dtype": like[0]} if like and not name.endswith("_like") else {})))
+            said = [one.type for one in given if isinstance(one, _Options) and one.type is not None]
+            plain = [_plain(one) for one in given if not isinstance(one, _Options)]
+            return _wrapped(function(*plain, **({"dtype": said[0]} if said else {})))
 
         return call
-
-
-class _Options:
-    """`torch::TensorOptions`: f32 on the GPU, whatever is said."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: self
 
 
 def _wrapped(value: Any) -> Any:

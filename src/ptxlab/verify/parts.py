@@ -230,7 +230,7 @@ def memory(judging: Judging) -> Part:
 def failure(wrong: SubmissionError) -> Part:
     """A submission that cannot be launched."""
     findings = [Finding(wrong.code, str(wrong)), *map(_finding, wrong.diagnostics[:MOST])]
-    return Part("assembles", OPEN if wrong.code == "unsupported" else FAILED, findings)
+    return Part("assembles", OPEN if wrong.code in ("unsupported", *LATE) else FAILED, findings)
 
 
 def shell(*words: str) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ptxlab.report import Diagnostic, KernelError, PtxError
 from ptxlab.verify.submission import Plan, Submission, SubmissionError
 from ptxlab.verify.task import Array, Data, Sizes, Task, Values
-from ptxlab.verify.values import SHOWN, Difference
+from ptxlab.verify.values import Difference
 
 LAUNCH_SECONDS = 60.0
 
@@ -140,7 +140,7 @@ class Caller:
                 tolerance = max(tolerance, 16 * float(lost.max(initial=0.0)) / scale)
             wrong = _wrong(got, wanted, scale, tolerance)
             if wrong.any():
-                found[array.name] = _difference(got, wanted, wrong, called.unwritten(array.name))
+                found[array.name] = Difference.between(got, wanted, wrong, called.unwritten(array.name))
         return found
 
 
@@ -152,19 +152,6 @@ def _wrong(got: Values, wanted: Values, scale: float, tolerance: float) -> npt.N
         x, y = got.astype(np.float64), _limit(got, wanted)
         near = np.abs(x - y) <= tolerance * (scale + np.abs(y))
     return np.asarray(~(near | (x == y) | (np.isnan(x) & np.isnan(y))))
-
-
-def _difference(
-    got: Values, wanted: Values, wrong: npt.NDArray[np.bool_], unwritten: npt.NDArray[np.bool_]
-) -> Difference:
-    flat = np.flatnonzero(wrong)
-    places = tuple(tuple(int(i) for i in np.unravel_index(one, wrong.shape)) for one in flat[:SHOWN])
-    last = tuple(int(i) for i in np.unravel_index(flat[-1], wrong.shape))
-    first = places[0]
-    return Difference(
-        len(flat), wrong.size, places, bool(flat[-1] - flat[0] + 1 == len(flat)), last,
-        None if unwritten[first] else got[first], wanted[first], int((unwritten & wrong).sum()),
-    )  # fmt: skip
 
 
 def _limit(got: Values, wanted: Values) -> Values:

@@ -27,6 +27,17 @@ class Difference:
     unwritten: int
     """How many of them still have the value from before."""
 
+    @classmethod
+    def between(cls, found: Any, wanted: Any, wrong: Any, unwritten: Any) -> Difference:
+        """The difference by which elements are wrong, and which still have the value from before."""
+        flat = np.flatnonzero(wrong)
+        places = [tuple(int(i) for i in np.unravel_index(one, wrong.shape)) for one in (*flat[:SHOWN], flat[-1])]
+        first, last = places[0], places.pop()
+        value = None if unwritten[first] else found[first]
+        is_range = bool(flat[-1] - flat[0] + 1 == len(flat))
+        left = int((unwritten & wrong).sum())
+        return cls(len(flat), wrong.size, tuple(places), is_range, last, value, wanted[first], left)
+
 
 def is_same(found: Any, values: Any, tolerance: float) -> bool:
     """Whether all are these values, also those next to 0."""
@@ -36,20 +47,11 @@ def is_same(found: Any, values: Any, tolerance: float) -> bool:
 def compare(found: Any, before: Any, wanted: Any, tolerance: float) -> Difference | None:
     """Where an array differs from what is wanted; None if nowhere."""
     wrong = _wrong(found, wanted, tolerance)
-    count = int(wrong.sum())
-    if not count:
+    if not wrong.any():
         return None
-    wanted = np.broadcast_to(np.asarray(wanted), wrong.shape)
-    flat = np.flatnonzero(wrong)
-    places = tuple(tuple(int(i) for i in np.unravel_index(one, wrong.shape)) for one in flat[:SHOWN])
-    last = tuple(int(i) for i in np.unravel_index(flat[-1], wrong.shape))
     same = np.asarray(found).view(np.uint8) == np.asarray(before).view(np.uint8)
-    unwritten = same.reshape(*wrong.shape, -1).all(axis=-1) & wrong
-    first = places[0]
-    return Difference(
-        count, wrong.size, places, bool(flat[-1] - flat[0] + 1 == count), last,
-        None if unwritten[first] else np.asarray(found)[first], wanted[first], int(unwritten.sum()),
-    )  # fmt: skip
+    unwritten = same.reshape(*wrong.shape, -1).all(axis=-1)
+    return Difference.between(np.asarray(found), np.broadcast_to(np.asarray(wanted), wrong.shape), wrong, unwritten)
 
 
 def _wrong(found: Any, wanted: Any, tolerance: float, least: float = 1.0) -> Any:
