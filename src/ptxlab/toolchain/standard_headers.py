@@ -96,6 +96,9 @@ def standard_headers(folders: tuple[Path, ...]) -> dict[str, str]:
     for name in (*_BUILT_IN, *FOR_HOST):
         if name not in _BUILT_IN or not any((folder / name).is_file() for folder in folders):
             found[name] = _NOTHING
+    # What kernels beside torch rely on: its headers include these.
+    brought = "#pragma once\n#include <cfloat>\n#include <cmath>\n#include <cstdint>\n#include <limits>\n"
+    found |= dict.fromkeys([name for name in FOR_HOST if name.startswith(("torch/", "ATen/"))], brought)
     for folder in folders:
         found |= _of_cccl(folder)
     return found | {name: _VECTOR + text for name, text in _VECTORS.items()}

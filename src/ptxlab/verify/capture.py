@@ -158,6 +158,10 @@ def _number(stream: Any) -> int:
     return int(stream if isinstance(stream, int) else getattr(stream, "cuda_stream", 1))
 
 
+Call = Callable[[Capture], Callable[[], dict[str, Any]]]
+"""Calls a submission; what it gives says afterwards where the outputs are."""
+
+
 class Program:
     """The submission, loaded once."""
 
@@ -179,32 +183,8 @@ class Program:
         self.function: Callable[..., Any] = found
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The launches at some sizes."""
-        if self.problem is not None:
-            return self._answer_problem(request)
-        arrays, given = _arguments(request)
-        answers = []
-        for seed in (1, 2):
-            random = np.random.default_rng(seed)
-            for array in arrays.values():
-                array[...] = random.integers(0, 3, array.shape).astype(array.dtype)
-            capture = Capture(arrays)
-            with captured(capture):
-                _call_launch(self.function, capture, given)
-            answers.append(capture.answer())
-        self._compare(*answers)
-        return answers[0] | {"patched": list(_replaced(self.known))}
-
-    def _answer_problem(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The launches for a problem of others: the tensors that are returned are the outputs."""
-        from ptxlab.verify.foreign import as_array, leaves
-
-        names = [one["name"] for one in request["arguments"]]
-        inputs = self.problem.inputs(request["sizes"], 1)
-        tensors = leaves(inputs)
-        outs = request["notes"]["outs"]
-        named = {at: name for name, at in outs.items()}
-        arrays = {named.get(at, f"t{at}"): _whole(as_array(tensor)) for at, tensor in enumerate(tensors)}
+        """The launches at some sizes; of two calls with other data, which must be alike."""
+        arrays, call = self._of_problem(request) if self.problem is not None else self._of_task(request)
         answers = []
         for seed in (1, 2):
             random = np.random.default_rng(seed)
@@ -212,14 +192,37 @@ class Program:
                 array[...] = random.integers(0, 3, array.shape).astype(array.dtype)
             capture = Capture(arrays)
             with captured(capture, self.problem):
-                returned = leaves(self.problem.call(self.names, request["sizes"], inputs))
-            wanted = [name for name in names if name.startswith("out")]
-            if len(returned) != len(wanted):
-                raise RefusedError("no-kernel", f"it returns {len(returned)} tensors, and {len(wanted)} are wanted")
-            found = [capture.output(name, tensor) for name, tensor in zip(wanted, returned, strict=True)]
-            answers.append(capture.answer() | {"outputs": {name: one for name, one in found if one is not None}})
+                found = call(capture)
+            answers.append({**found(), **capture.answer()})
         self._compare(*answers)
         return answers[0] | {"patched": list(_replaced(self.known))}
+
+    def _of_task(self, request: dict[str, Any]) -> tuple[dict[str, Any], Call]:
+        """The arrays of a task, and what calls `launch`."""
+        arrays, given = _arguments(request)
+
+        def call(capture: Capture) -> Callable[[], dict[str, Any]]:
+            _call_launch(self.function, capture, given)
+            return dict
+
+        return arrays, call
+
+    def _of_problem(self, request: dict[str, Any]) -> tuple[dict[str, Any], Call]:
+        """The tensors of a problem of others, and what calls a submission: the tensors that it returns are outputs."""
+        from ptxlab.verify.foreign import as_array, leaves
+
+        wanted = [one["name"] for one in request["arguments"] if one["name"].startswith("out")]
+        named = {at: name for name, at in request["notes"]["outs"].items()}
+        inputs = self.problem.inputs(request["sizes"], 1)
+        arrays = {named.get(at, f"t{at}"): _whole(as_array(tensor)) for at, tensor in enumerate(leaves(inputs))}
+
+        def call(capture: Capture) -> Callable[[], dict[str, Any]]:
+            returned = leaves(self.problem.call(self.names, request["sizes"], inputs))
+            if len(returned) != len(wanted):
+                raise RefusedError("no-kernel", f"it returns {len(returned)} tensors, and {len(wanted)} are wanted")
+            return lambda: {"outputs": dict(filter(all, map(capture.output, wanted, returned)))}
+
+        return arrays, call
 
     def _compare(self, first: dict[str, Any], second: dict[str, Any]) -> None:
         if not first["calls"]:

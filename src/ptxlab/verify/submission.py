@@ -15,6 +15,7 @@ import base64
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,13 @@ def _argument(given: Reference, memory: Mapping[str, Any]) -> Any:
     return None
 
 
+def _check_size(spaces: Mapping[str, tuple[list[int], np.dtype[Any]]]) -> None:
+    """Refuse workspaces that are too large, by their shapes and types."""
+    total = sum(prod(max(one, 0) for one in shape) * dtype.itemsize for shape, dtype in spaces.values())
+    if total > MEMORY or any(min(shape, default=0) < 0 for shape, _ in spaces.values()):
+        raise SubmissionError("too-large", f"workspaces of {total:,} bytes; {MEMORY:,} are allowed")
+
+
 class Submission:
     """A file that is judged."""
 
@@ -257,16 +265,11 @@ class FileSubmission(Submission):
 
     def plan(self, sizes: Sizes) -> Plan:
         try:
-            spaces = {}
-            total = 0
-            for name, type, extents in self.spaces:
-                shape = [evaluate(one, sizes) for one in split(extents)]
-                dtype = np.dtype(DTYPES[type])
-                total += int(np.prod([max(one, 0) for one in shape], dtype=np.float64)) * dtype.itemsize
-                if total > MEMORY or min(shape) < 0:
-                    raise SubmissionError("too-large", f"workspaces of {total:,} bytes; {MEMORY:,} are allowed")
-                spaces[name] = np.zeros(shape, dtype)
-            return Plan([self._call(*line, sizes, spaces) for line in self.lines], spaces)
+            spaces = {name: ([evaluate(one, sizes) for one in split(extents)], np.dtype(DTYPES[type]))
+                      for name, type, extents in self.spaces}  # fmt: skip
+            _check_size(spaces)
+            made = {name: np.zeros(shape, dtype) for name, (shape, dtype) in spaces.items()}
+            return Plan([self._call(*line, sizes, made) for line in self.lines], made)
         except FormulaError as wrong:
             raise SubmissionError("no-launch", str(wrong)) from None
 
@@ -305,21 +308,17 @@ class PythonSubmission(Submission):
     def plan(self, sizes: Sizes) -> Plan:
         said = self.process.ask(_request(self.task, sizes))
         self.patched = [str(one)[:200] for one in said.get("patched", ())]
-        spaces, total = {}, 0
-        for name, given in said["workspaces"].items():
-            dtype = np.dtype(DTYPES[given["type"]])
-            shape = [int(one) for one in given["shape"]]
-            total += int(np.prod(shape, dtype=np.float64)) * dtype.itemsize
-            if total > MEMORY or min(shape, default=0) < 0:
-                raise SubmissionError("too-large", f"workspaces of {total:,} bytes; {MEMORY:,} are allowed")
-            content = (
-                base64.b64decode(given["data"])
-                if given["data"]
-                else bytes(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
-            )
-            spaces[str(name)] = np.frombuffer(content, dtype).reshape(shape).copy()
+        given = said["workspaces"]
+        spaces = {
+            str(name): ([int(n) for n in one["shape"]], np.dtype(DTYPES[one["type"]])) for name, one in given.items()
+        }
+        _check_size(spaces)
+        made = {}
+        for name, (shape, dtype) in spaces.items():
+            content = base64.b64decode(given[name]["data"]) or bytes(prod(shape) * dtype.itemsize)
+            made[name] = np.frombuffer(content, dtype).reshape(shape).copy()
         outputs = {str(name): one for name, one in said.get("outputs", {}).items()}
-        return Plan([self._call(one) for one in said["calls"]], spaces, outputs)
+        return Plan([self._call(one) for one in said["calls"]], made, outputs)
 
     def _call(self, given: Mapping[str, Any]) -> Call:
         cluster = None if given["cluster"] is None else tuple(map(int, given["cluster"]))
