@@ -78,27 +78,31 @@ exports.start = (vscode, context, command) => {
   const place = ({ line, character }) => ({ line, character });
   const version = (document) => ({ uri: document.uri.toString(), version: document.version });
   const about = (document, position) => ({ textDocument: { uri: document.uri.toString() }, position: position && place(position) });
+  const { languages, workspace } = vscode;
+  const capabilities = { textDocument: { rename: { prepareSupport: true }, publishDiagnostics: { relatedInformation: true } } };
+  let isReady = false;
+  // Nothing is said or asked before the server has answered the first request; it then knows all documents that are open.
+  const ready = connection.ask("initialize", { processId: process.pid, rootUri: null, capabilities }).then(() => {
+    connection.send({ method: "initialized", params: {} });
+    isReady = true;
+    workspace.textDocuments.forEach(opened);
+  });
+  ready.catch(() => {}); // `onEnd` has said why
   const ask = (method, document, position, more, token) =>
-    connection.ask(`textDocument/${method}`, { ...about(document, position), ...more }, token);
+    ready.then(() => connection.ask(`textDocument/${method}`, { ...about(document, position), ...more }, token));
 
   const opened = (document) =>
-    document.languageId === "ptx" &&
+    isReady && document.languageId === "ptx" &&
     connection.send({ method: "textDocument/didOpen", params: { textDocument: { ...version(document), languageId: "ptx", text: document.getText() } } });
   const changed = ({ document, contentChanges }) =>
-    document.languageId === "ptx" && contentChanges.length &&
+    isReady && document.languageId === "ptx" && contentChanges.length &&
     connection.send({ method: "textDocument/didChange", params: {
       textDocument: version(document),
       contentChanges: contentChanges.map((one) => ({ range: { start: place(one.range.start), end: place(one.range.end) }, text: one.text })),
     } });
   const closed = (document) =>
-    document.languageId === "ptx" && connection.send({ method: "textDocument/didClose", params: about(document) });
+    isReady && document.languageId === "ptx" && connection.send({ method: "textDocument/didClose", params: about(document) });
 
-  const { languages, workspace } = vscode;
-  const capabilities = { textDocument: { rename: { prepareSupport: true }, publishDiagnostics: { relatedInformation: true } } };
-  connection.ask("initialize", { processId: process.pid, rootUri: null, capabilities }).then(() => {
-    connection.send({ method: "initialized", params: {} });
-    workspace.textDocuments.forEach(opened);
-  }, () => {});
   context.subscriptions.push(
     shown,
     { dispose: () => connection.server.kill() },

@@ -17,12 +17,13 @@ const vscode = {
 };
 const context = { subscriptions: [] };
 client.start(vscode, context, process.argv[3]);
+const early = providers.registerDocumentSymbolProvider.provideDocumentSymbols(document); // as an editor asks, before the server is ready
 
 async function report(found) {
   const at = { line: 4, character: 3 };
   const hover = await providers.registerHoverProvider.provideHover(document, at);
   const renamed = await providers.registerRenameProvider.provideRenameEdits(document, { line: 3, character: 12 }, "%x");
-  const symbols = await providers.registerDocumentSymbolProvider.provideDocumentSymbols(document);
+  const symbols = await early;
   const fixes = await providers.registerCodeActionsProvider.provideCodeActions(document, { start: at, end: { line: 4, character: 12 } });
   const words = await providers.registerCompletionItemProvider.provideCompletionItems(document, { line: 4, character: 6 });
   console.log(JSON.stringify({

@@ -7,6 +7,8 @@ A is m by k, B₁ and B₂ are n by k, as `parts.block_scaled` has them; D is m 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
 
 TWO = Shape(stages=3, products=2, buffers=1)
+KEPT = replace(TWO, collector=True)
 LOG2_E = 1.4426950408889634
 
 
@@ -53,6 +56,10 @@ def product(
     maps.append(ptxlab.tensor_map(d, box=(ROWS, BOX), swizzle="128B"))
     count = min(ceil_div(m, ROWS) * ceil_div(n, shape.columns), blocks)
     return Launch(specialize(shape, gate), count, THREADS, [tuple(maps), m, n, k], shape.shared)
+
+
+kept = partial(product, shape=KEPT)
+"""The same, where the tensor core keeps A for the second product."""
 
 
 def arrays(draw: Draw, m: int, n: int, k: int) -> Arrays:
@@ -84,6 +91,7 @@ def steps() -> Steps:
     rows = [
         Step("two products", *([blank("nvfp4", *size)] * 2 for size in sizes)),
         Step("gated product", *([product(**arrays(Blank(), *size))] for size in sizes)),
+        Step("gated product, A kept by the collector", *([kept(**arrays(Blank(), *size))] for size in sizes)),
     ]
     return Steps(rows, *(spell_size(*size) for size in sizes))
 
@@ -93,7 +101,7 @@ entry = Entry(
     arrays=arrays,
     reference=reference,
     work=work,
-    variants={"tcgen05": product},
+    variants={"tcgen05": product, "A kept by the collector": kept},
     sizes=[
         {"m": 256, "n": 4096, "k": 7168}, {"m": 512, "n": 4096, "k": 7168}, {"m": 256, "n": 3072, "k": 4096},
         {"m": 512, "n": 3072, "k": 7168},

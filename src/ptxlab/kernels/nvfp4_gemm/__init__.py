@@ -7,14 +7,17 @@ one of 8, and m is any.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import ptxlab
+from ptxlab.kernels.nvfp4_gemm import cancelling, pair, split_k
 from ptxlab.kernels.nvfp4_gemm.kernel import ROW, Shape, specialize
 from ptxlab.kernels.parts.block_scaled import BLOCK, FORMATS, check, matrix, numbers
 from ptxlab.kernels.tcgen05_gemm import BLOCKS
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
+from ptxlab.kernels.tcgen05_gemm.pair import BLOCKS as PAIR
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
@@ -39,9 +42,9 @@ def maps_of(shape: Shape, matrix: Array, scale_factors: Array, rows: int) -> lis
 
 def product(
     a: Array, a_factors: Array, b: Array, b_factors: Array, d: Array, format: str = "nvfp4", shape: Shape = ONE,
-    blocks: int = BLOCKS,
+    blocks: int = BLOCKS, by: Literal["persistent", "cancelling", "split_k", "pair"] = "persistent",
 ) -> Launch:  # fmt: skip
-    """The launch that computes D, by that many blocks at most."""
+    """The launch that computes D: by that many persistent blocks at most, or pairs, or by one or two for each tile."""
     if shape.columns % BLOCK:
         raise UnsuitedError(f"tiles of {shape.columns} columns: factors come in blocks of {BLOCK} rows, so columns are "
                             f"a multiple of {BLOCK}")  # fmt: skip
@@ -51,8 +54,21 @@ def product(
         raise UnsuitedError(f"no product of {m}x{k} and {n}x{depth}, by columns: k must be the same, n a multiple of 8")
     maps = [*maps_of(shape, a, a_factors, ROWS), *maps_of(shape, b, b_factors, shape.columns)]
     maps.append(ptxlab.tensor_map(d, box=(ROWS, BOX), swizzle="128B"))
-    count = min(ceil_div(m, ROWS) * ceil_div(n, shape.columns), blocks)
-    return Launch(specialize(shape), count, THREADS, [tuple(maps), m, n, k], shape.shared)
+    tiles, args = ceil_div(m, ROWS) * ceil_div(n, shape.columns), [tuple(maps), m, n, k]
+    if by == "pair":
+        maps[3] = maps_of(shape, b, b_factors, PAIR * shape.columns)[1]  # factors of all columns for each block
+        tiles = ceil_div(m, PAIR * ROWS) * ceil_div(n, PAIR * shape.columns)
+        count, args = PAIR * min(tiles, blocks // PAIR), [tuple(maps), m, n, k]
+        return Launch(pair.specialize(shape), count, THREADS, args, pair.shared_bytes(shape), cluster=PAIR)
+    if by == "split_k":
+        if k <= shape.depth:
+            raise UnsuitedError(f"k is {k}: it is split into K tiles of {shape.depth}, at least one for each block")
+        shape = replace(shape, stages=min(shape.stages, 3))  # beside the accumulators of the other block
+        shared, each = split_k.shared_bytes(shape), split_k.BLOCKS
+        return Launch(split_k.specialize(shape), each * tiles, THREADS, args, shared, cluster=each)
+    if by == "cancelling":
+        return Launch(cancelling.specialize(shape), tiles, THREADS, args, shape.shared)
+    return Launch(specialize(shape), min(tiles, blocks), THREADS, args, shape.shared)
 
 
 def arrays(draw: Draw, format: str, m: int, n: int, k: int) -> Arrays:
@@ -76,9 +92,19 @@ def work(format: str, m: int, n: int, k: int) -> Work:
 
 
 def steps() -> Steps:
-    """The three formats."""
+    """The three formats, and NVFP4 by other ways."""
     sizes = (256, 256, 1024), (128, 7168, 16384)
     rows = [Step(format, *([blank(format, *size)] for size in sizes)) for format in FORMATS]
+    others: dict[str, dict[str, Any]] = {
+        "nvfp4, three sets of accumulators": {"shape": Shape(buffers=3)},
+        "nvfp4, pairs of blocks": {"by": "pair"},
+        "nvfp4, clusterlaunchcontrol": {"by": "cancelling"},
+        "nvfp4, split K through distributed shared memory": {"by": "split_k"},
+    }
+    rows += [
+        Step(name, *([product(**arrays(Blank(), "nvfp4", *size), **how)] for size in sizes))
+        for name, how in others.items()
+    ]
     return Steps(rows, *(spell_size(*size) for size in sizes))
 
 
@@ -92,7 +118,12 @@ entry = Entry(
     arrays=arrays,
     reference=reference,
     work=work,
-    variants={"tcgen05": product},
+    variants={
+        "tcgen05": product,
+        "clusterlaunchcontrol": partial(product, by="cancelling"),
+        "split K": partial(product, by="split_k"),
+        "pairs of blocks": partial(product, by="pair"),
+    },
     sizes=[
         {"format": "nvfp4", "m": 128, "n": 7168, "k": 16384},
         {"format": "nvfp4", "m": 128, "n": 4096, "k": 7168},

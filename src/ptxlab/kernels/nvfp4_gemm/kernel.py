@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from ptxlab.author import Kernel, Pointer, b8, b16, b32, kernel, pred, ptx, s32, tensor_maps, u32
+from ptxlab.author import Kernel, Pointer, b8, b16, b32, kernel, pred, ptx, s32, tensor_maps, u16, u32
 from ptxlab.author.pipelines import Side
 from ptxlab.author.tensor_memory import TensorMemory
 from ptxlab.kernels.parts.block_scaled import BLOCK, NVFP4, Format
@@ -26,17 +26,24 @@ FACTORS = 512  # bytes of a block of factors
 COPY_FACTORS = ptx.cp.async_.bulk.tensor["4d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
 TO_CELLS = ptx.tcgen05.cp["cta_group::1"]["32x128b"].warpx4
 MULTIPLY = ptx.tcgen05.mma["cta_group::1"]
+COMMIT_IN_ALL = ptx.tcgen05.commit["cta_group::1"]["mbarrier::arrive::one"]["shared::cluster"]["multicast::cluster"].b64
 TOGETHER = 8
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of a tile of D, the stages of the ring, the matrices B, and the sets of accumulators."""
+    """The columns of a tile of D, the stages of the ring, the matrices B, and the sets of accumulators.
+
+    With a `collector`, the tensor core keeps A for the products after the first. So many blocks of a `cluster` compute
+    tiles side by side: the first one copies A for all.
+    """
 
     columns: int = 128
     stages: int = 4
     products: int = 1
     buffers: int = 2
+    collector: bool = False
+    cluster: int = 1
     format: Format = NVFP4
 
     @property
@@ -109,14 +116,23 @@ class Stages:
 
     def copy(self, stage: Side, tile: Tile, start: u32) -> None:
         """Start the copies of a stage: a K tile of A and of each B, and their factors."""
-        index, barrier = stage.index, stage.barrier
+        index, barrier, cluster = stage.index, stage.barrier, self.shape.cluster
         ptx.mbarrier.arrive.expect_tx.shared.b64(barrier, self.shape.stage_bytes)
         for number, (target, scale_factors) in enumerate(zip(self.tiles, self.scale_factors, strict=True)):
             first, each = tile.column if number else tile.row, self.shape.scale_factors * target.rows // BLOCK
             here = (start // (self.shape.depth // ROW)).view(s32), first.view(s32)
-            COPY(target.at(0, 0, index), (tile.maps.matrices[number], here), barrier)
             blocks = 0, 0, (start // (4 * self.shape.format.group)).view(s32), (first // BLOCK).view(s32)
-            COPY_FACTORS(scale_factors.at(0, 0, index * each), (tile.maps.scale_factors[number], blocks), barrier)
+            copies = (
+                (COPY, target.at(0, 0, index), (tile.maps.matrices[number], here)),
+                (COPY_FACTORS, scale_factors.at(0, 0, index * each), (tile.maps.scale_factors[number], blocks)),
+            )
+            if number or cluster == 1:
+                for copy, to, box in copies:
+                    copy(to, box, barrier)
+                continue
+            with ptx.when(ptx.cluster_ctarank == 0):
+                for copy, to, box in copies:
+                    copy["multicast::cluster"](to, box, barrier, u16(2**cluster - 1))
 
     def multiply(self, stage: Side, tmem: TensorMemory, first: u32, adds: pred) -> None:
         """Issue the copies of factors and the MMAs of a stage, into accumulators from column `first` on."""
@@ -124,6 +140,10 @@ class Stages:
         a, *right = (ptx.descriptor(tile, copy=stage.index) for tile in self.tiles)
         always = ptx.setp.eq.u32(0, 0)
         issue = MULTIPLY[f"kind::{format.kind}"].block_scale[format.size]
+        each = [issue] * shape.products
+        if shape.collector:
+            uses = "fill", *["use"] * (shape.products - 2), "lastuse"
+            each = [issue[f"collector::a::{use}"] for use in uses]
         for step in range(STEPS):
             block, within = divmod(step * format.scale_factors, 4)
             if within == 0:
@@ -134,7 +154,7 @@ class Stages:
             further = step * ROW // STEPS // 16
             for product, (b, b_factors) in enumerate(zip(right, moved[1:], strict=True)):
                 d = tmem.at(first + product * shape.columns)
-                issue(d, a + further, b + further, bits, moved[0], b_factors, always if step else adds)
+                each[product](d, a + further, b + further, bits, moved[0], b_factors, always if step else adds)
 
     def _move_factors(self, number: int, stage: Side, tmem: TensorMemory, block: int) -> Any:
         """Copy a block of factors for all rows of a matrix to tensor memory, after the accumulators."""
@@ -183,9 +203,11 @@ def compute(shape: Shape, finish: Finish | None, tiles: Any) -> None:
     thread, warp = ptx.tid.x, ptx.tid.x >> 5
     stages = Stages(shape, ptx.dynamic_shared(b8, align=1024))
     d_tile = ptx.tile(b16, ROWS, BOX, swizzle="128B", copies=shape.columns // BOX, at=stages.after)
-    ring = ptx.barrier_pipeline(shape.stages, fills=1, reads=1, when=thread == 0)
+    ring = ptx.barrier_pipeline(shape.stages, fills=1, reads=shape.cluster, when=thread == 0)
     accumulators = ptx.barrier_pipeline(shape.buffers, fills=1, reads=4, when=thread == 0)
     tmem = ptx.tensor_memory(512, when=warp == 0)
+    if shape.cluster > 1:
+        synchronize_cluster()  # the mbarriers of all blocks are initialized
     with ptx.when(thread < tiles.copiers):
         stage = ring.producer()
         for tile in tiles.to_copy():
@@ -202,7 +224,10 @@ def compute(shape: Shape, finish: Finish | None, tiles: Any) -> None:
             for start in ptx.range(0, tile.k, shape.depth):
                 stage.wait()
                 stages.multiply(stage, tmem, buffer.index * shape.buffer_columns, start > 0)
-                COMMIT(stage.barrier)
+                if shape.cluster == 1:
+                    COMMIT(stage.barrier)
+                else:  # the first block copies when all have read
+                    COMMIT_IN_ALL(stage.barrier, u16(2**shape.cluster - 1))
                 stage.advance()
             COMMIT(buffer.barrier)
             buffer.advance()
@@ -211,3 +236,11 @@ def compute(shape: Shape, finish: Finish | None, tiles: Any) -> None:
         how: dict[str, Any] = {"products": shape.products, "finish": finish}
         write_tiles("f16", shape.columns, written, accumulators.consumer(), tmem, d_tile, **how)
     tmem.free()
+    if shape.cluster > 1:
+        synchronize_cluster()  # no block exits while others arrive at its mbarriers
+
+
+def synchronize_cluster() -> None:
+    """Synchronize all threads of the cluster."""
+    ptx.barrier.cluster.arrive.release()
+    ptx.barrier.cluster.wait.acquire()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ptxlab.device.tensor_maps import TensorMap
 
 SHAPE = Shape()
+PAIR = Shape(cluster=2)
 PARTS = ("a", "a_factors", "b", "b_factors", "d")
 MOST = 50  # groups whose maps fit into the parameters of a kernel
 
@@ -46,8 +47,11 @@ def product(shape: Shape = SHAPE, blocks: int = BLOCKS, changed: bool = False, *
         raise UnsuitedError(f"{count} groups: 1 to {MOST} fit into the parameters of a kernel")
     arrays = [[groups[f"{part}{group}"] for part in PARTS] for group in range(count)]
     sizes = [size_of(group, *parts) for group, parts in enumerate(arrays)]
-    tiles = sum(ceil_div(m, ROWS) * ceil_div(n, shape.columns) for m, n, _ in sizes)
-    grid, extents = min(tiles, blocks), np.array(sizes, np.uint32).reshape(-1)
+    cluster = shape.cluster
+    tiles = sum(ceil_div(m, ROWS) * ceil_div(n, cluster * shape.columns) for m, n, _ in sizes)
+    grid, extents = cluster * min(tiles, blocks // cluster), np.array(sizes, np.uint32).reshape(-1)
+    if changed and cluster > 1:
+        raise UnsuitedError("maps that each block changes are its own: no cluster shares copies by them")
     if changed:
         space = np.zeros((grid, changed_maps.workspace(shape)), np.uint8)
         templates = {128 * number: map for number, map in enumerate(all_maps(shape, *arrays[0]))}
@@ -55,7 +59,9 @@ def product(shape: Shape = SHAPE, blocks: int = BLOCKS, changed: bool = False, *
         args = [templates, pointers, extents, space]
         return Launch(changed_maps.specialize(shape, count), grid, THREADS, args, shape.shared)
     maps = tuple(map for parts in arrays for map in all_maps(shape, *parts))
-    return Launch(specialize(shape, count), grid, THREADS, [maps, extents], shape.shared)
+    return Launch(
+        specialize(shape, count), grid, THREADS, [maps, extents], shape.shared, cluster=cluster if cluster > 1 else None
+    )
 
 
 def size_of(group: int, a: Array, a_factors: Array, b: Array, b_factors: Array, d: Array) -> tuple[int, int, int]:
@@ -104,8 +110,11 @@ def steps() -> Steps:
     sizes = ("40-76-168", 256, 512), ("80-176-128-72-64-248-96-160", 4096, 7168)
     apart = ([blank("nvfp4", int(rows), n, k) for rows in m.split("-")] for m, n, k in sizes)
     found = [Step("a launch for each group", *apart)]
-    for name, changed in (("maps of the host", False), ("changed maps", True)):
-        launches = ([product(**arrays(Blank(), *size), changed=changed)] for size in sizes)
+    ways: dict[str, dict[str, Any]] = {
+        "maps of the host": {}, "changed maps": {"changed": True}, "maps of the host, A by multicast": {"shape": PAIR},
+    }  # fmt: skip
+    for name, how in ways.items():
+        launches = ([product(**arrays(Blank(), *size), **how)] for size in sizes)
         found.append(Step(name, *launches))
     return Steps(found, *(f"groups of {m.replace('-', ', ')} rows, n {n:,}, k {k:,}" for m, n, k in sizes))
 
@@ -115,7 +124,11 @@ entry = Entry(
     arrays=arrays,
     reference=reference,
     work=work,
-    variants={"maps of the host": product, "changed maps": partial(product, changed=True)},
+    variants={
+        "maps of the host": product,
+        "changed maps": partial(product, changed=True),
+        "A by multicast": partial(product, shape=PAIR),
+    },
     sizes=[
         {"m": "80-176-128-72-64-248-96-160", "n": 4096, "k": 7168},
         {"m": "40-76-168-72-164-148-196-160", "n": 7168, "k": 2048},

@@ -43,19 +43,22 @@ class GroupedTiles:
 
     def by_group(self, maps: Callable[[Group], Any], start: Callable[[Group], None] | None = None) -> Iterator[Tile]:
         """Each tile, with the maps of its group; `start` is executed before the first tile of a group."""
-        number = u32()
-        ptx.mov.u32(ptx.ctaid.x, out=number)
+        cluster, number = self.shape.cluster, u32()
+        ptx.mov.u32(ptx.ctaid.x // cluster if cluster > 1 else ptx.ctaid.x, out=number)
         for index in ptx.range(0, self.groups):
             group = Group(index, *(self.sizes[index * 3 + part] for part in range(3)))
-            order = TileOrder(ROWS, self.shape.columns, TOGETHER, group.m, group.n)
+            order = TileOrder(ROWS, cluster * self.shape.columns, TOGETHER, group.m, group.n, cluster)
             if start is not None:
                 with ptx.when(number < order.count):
                     start(group)
             found = maps(group)
             with ptx.loop():  # where the tiles of a group end, those of the next follow
                 ptx.leave_when(number >= order.count)
-                yield Tile(found, *order.origin(number), group.k)
-                number += ptx.nctaid.x
+                row, column = order.origin(number)
+                if cluster > 1:
+                    column = column + ptx.cluster_ctarank * self.shape.columns
+                yield Tile(found, row, column, group.k)
+                number += order.step
             number -= order.count
 
 
@@ -63,8 +66,9 @@ class GroupedTiles:
 def specialize(shape: Shape, groups: int) -> Kernel:
     """Build the kernel; its arguments are the tensor maps of all groups, in one structure, and their sizes."""
     given: Any = tensor_maps(5 * groups)
+    cluster: dict[str, Any] = {"reqnctapercluster": shape.cluster} if shape.cluster > 1 else {}
 
-    @kernel(target="sm_100a", maxntid=THREADS, minnctapersm=1)
+    @kernel(target="sm_100a", maxntid=THREADS, minnctapersm=1, **cluster)
     def nvfp4_group_gemm(maps: given, sizes: pointer[u32]) -> None:
         compute(shape, None, GroupedTiles(shape, groups, maps, sizes))
 
