@@ -36,7 +36,7 @@ def _executed(name: str, text: str, copies: dict[str, ModuleType]) -> ModuleType
     """The module of a text, with what it imports from neighbours as their copies have it."""
     file, made = _file(name), ModuleType(name)
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(compile(text, file, "exec"), made.__dict__)
+    exec(compile(text, file, "exec", dont_inherit=True), made.__dict__)
     for attribute, value in vars(made).items():
         origin = copies.get(getattr(value, "__module__", ""))
         if origin is not None and hasattr(origin, attribute):
