@@ -305,3 +305,31 @@ def test_random_schedules(seed):
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_more_random_schedules(seed):
     assert not attempt(seed)["wrong"]
+
+
+def texts(panel) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in panel.cells]
+
+
+def test_a_picture_shows_who_computes_and_who_copies_what():
+    s = schedule(matmul).tile(i=8, j=16).blocks().tile(i=2, j=4).threads().tile(x=4).reorder("x", "i", "j")
+    s.stage("a", "b", in_="shared").vectorize("a", "b", 4).raster(2)
+    picture = s.draw(m=16, n=32)
+    blocks, result, a, b = picture.panels
+    assert [[cell.text for cell in row] for row in blocks.cells] == [
+        ["0", "2"],
+        ["1", "3"],
+    ]  # two rows of tiles together
+    assert [[cell.text for cell in row] for row in result.cells] == [
+        [str(4 * i + j) for j in range(4)] for i in range(4)
+    ]
+    assert [[cell.text for cell in row] for row in a.cells] == [[str(i)] for i in range(8)]  # four elements at once
+    assert [cell.text for cell in b.cells[3]] == ["12", "13", "14", "15"]
+    assert "a cell is 2 x 4 elements" in picture.text()
+
+
+def test_estimates_say_what_each_step_changes():
+    s = schedule(matmul).tile(i=8, j=8).blocks().threads("i", "j")
+    first, last = s.estimates(m=64, n=64, k=32).steps
+    assert (first.step, last.step) == ("blocks()", 'threads("i", "j")')
+    assert last.seconds < first.seconds

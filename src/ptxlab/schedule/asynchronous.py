@@ -28,6 +28,7 @@ from ptxlab.schedule.tree import (
     Release,
     Transfer,
     Vacancy,
+    walk,
 )
 from ptxlab.schedule.walk import WARP
 from ptxlab.schedule.writing import Writing
@@ -56,7 +57,7 @@ def write_barriers(w: Writing) -> None:
 def _synchronizes(body: list[Node]) -> bool:
     """Whether all threads wait for each other before the first of them waits at an mbarrier."""
     for node in body:
-        if isinstance(node, Loop):
+        if isinstance(node, Loop) and any(isinstance(inner, Arrival) for inner, _ in walk(node.body)):
             return _synchronizes(node.body)
         if isinstance(node, Barrier) and node.level == BLOCK:
             return True

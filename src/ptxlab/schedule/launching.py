@@ -30,7 +30,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     sizes = sizes_of(schedule, arguments)
     aligned = all(_alignment(a) % 16 == 0 for a in arguments if hasattr(a, "shape"))
     free = {name: size for name, size in sizes.items() if name not in schedule.sizes}
-    multiples = {name: max(n for n in _multiples(schedule, name) if size % n == 0) for name, size in free.items()}
+    multiples = {name: max(n for n in multiples_of(schedule, name) if size % n == 0) for name, size in free.items()}
     if schedule.state.pipeline is not None and schedule.state.pipeline.by == "tma":
         staged = [one.array for one in schedule.state.stages if one.at == schedule.state.pipeline.at]
         given = dict(zip(schedule.algorithm.parameters, arguments, strict=True))
@@ -115,7 +115,7 @@ def random_arguments(algorithm: Algorithm, sizes: Mapping[str, int], seed: int =
     return found
 
 
-def _multiples(schedule: Schedule, size: str) -> set[int]:
+def multiples_of(schedule: Schedule, size: str) -> set[int]:
     """What it matters that a size is a multiple of: the tiles of loops, and vectors of rows, that it is in."""
     axes = [axis for axis, extent in schedule.algorithm.axes.items() if size in extent.names]
     rows = [name for name, array in schedule.algorithm.arrays.items() if size in array.extents[-1].names]

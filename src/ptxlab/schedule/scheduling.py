@@ -18,14 +18,17 @@ from typing import Any, Self
 
 from ptxlab.author import Kernel
 from ptxlab.author.lines import SourcePosition, refuse
+from ptxlab.draw.picture import Picture
 from ptxlab.equal import Verdict
 from ptxlab.estimate import Estimate, estimate
 from ptxlab.isa.targets import TARGETS
 from ptxlab.measure import Launch
 from ptxlab.report.nearest import nearest
 from ptxlab.schedule.checking import check_function, check_numbers
+from ptxlab.schedule.drawing import draw
 from ptxlab.schedule.emit import write_kernel
-from ptxlab.schedule.launching import launch_of, random_arguments, unaligned
+from ptxlab.schedule.estimates import Estimates, estimates
+from ptxlab.schedule.launching import launch_of, multiples_of, random_arguments, unaligned
 from ptxlab.schedule.plan import plan
 from ptxlab.schedule.search import Judge, Search, search
 from ptxlab.schedule.state import State, here
@@ -299,6 +302,15 @@ class Schedule:
         return estimate(
             launch.kernel, launch.grid, launch.block, launch.args, shared=launch.shared, cluster=launch.cluster
         )
+
+    def draw(self, **sizes: int) -> Picture:
+        """A picture: the order of blocks over the result, the elements of each thread, and who copies what."""
+        multiples = {name: max(multiples_of(self, name)) for name in self.algorithm.sizes if name not in self.sizes}
+        return draw(self.written(multiples)[0], {**self.some_sizes(8), **self.sizes, **sizes})
+
+    def estimates(self, **sizes: int) -> Estimates:
+        """What each step changes, by the estimate: the time of the kernel after it, and what limits that."""
+        return estimates(self, {**self.some_sizes(), **self.sizes, **sizes})
 
     def search(self, by: str | Judge = "estimate", **sizes: int) -> Search:
         """Try all combinations of the `free` numbers in its steps: by the estimate, on a GPU, or by a function."""

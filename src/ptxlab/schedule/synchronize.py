@@ -252,21 +252,9 @@ class _Derivation:
         key = (id(touch.node), touch.memory)
         if key not in self.pairs:
             assert touch.buffer is not None
-            found = self._written(touch.buffer) if touch.writes else self._read(touch.node, touch.buffer)
+            found = copied(self.plan, touch.buffer) if touch.writes else self._read(touch.node, touch.buffer)
             self.pairs[key] = np.unique(found, axis=1)
         return self.pairs[key]
-
-    def _written(self, buffer: Buffer) -> Pairs:
-        state = self.plan.state
-        walk = chunks(self.plan, buffer)
-        number = np.arange(walk.count)
-        thread = number % state.thread_count
-        element = np.zeros_like(number)
-        for extent, (dimension, step) in zip(reversed(walk.extents), reversed(walk.steps), strict=True):
-            element += number % extent * step * buffer.strides[dimension]
-            number = number // extent
-        across = np.arange(walk.vector) * buffer.strides[-1]
-        return np.stack([(element[:, None] + across).ravel(), np.repeat(thread, walk.vector)])
 
     def _read(self, node: Node, buffer: Buffer) -> Pairs:
         state = self.plan.state
@@ -294,6 +282,19 @@ class _Derivation:
                 element = (element[:, :, None] + np.arange(count) * step).reshape(state.thread_count, -1)
             found.append(np.stack([element.ravel(), np.broadcast_to(thread, element.shape).ravel()]))
         return np.concatenate(found, axis=1)
+
+
+def copied(plan: Plan, buffer: Buffer) -> Pairs:
+    """Elements of a buffer, and the threads that copy them."""
+    walk = chunks(plan, buffer)
+    number = np.arange(walk.count)
+    thread = number % plan.state.thread_count
+    element = np.zeros_like(number)
+    for extent, (dimension, step) in zip(reversed(walk.extents), reversed(walk.steps), strict=True):
+        element += number % extent * step * buffer.strides[dimension]
+        number = number // extent
+    across = np.arange(walk.vector) * buffer.strides[-1]
+    return np.stack([(element[:, None] + across).ravel(), np.repeat(thread, walk.vector)])
 
 
 def _is_flying_read(touch: Touch, level: int) -> bool:

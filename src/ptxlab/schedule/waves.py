@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SHARED = 220_000  # bytes of an SM that blocks share
 THREADS = 512  # of an SM, with the registers that f32 products have
-ALIGNED = ((128, 99_000.0), (32, 89_000.0), (1, 72_000.0))  # bytes that rows are a multiple of; bytes copied in a us
+ALIGNED = ((128, 98_700.0), (32, 90_000.0), (1, 82_000.0))  # bytes that rows are a multiple of; bytes copied in a us
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Block:
     resident: int
     sharing: int
     """Blocks of a cluster, which share the sum."""
+    shares_evenly: bool
+    """Whether each of them stores a share of the tile; otherwise all read all."""
 
 
 def choose(schedules: Sequence[Schedule], **sizes: int) -> Schedule:
@@ -62,7 +64,7 @@ def waves(one: Schedule, sizes: Mapping[str, int]) -> float:
     full, rest = divmod(tiles, SMS * block.resident)
     pitch = length * BYTES[state.algorithm.arrays[_sum(one).value.parts[0].array].element]  # type: ignore[attr-defined]
     each = [_wave(state, block, count, iterations, pitch) for count in (SMS * block.resident, rest)]
-    start = 8.0 if not state.unit else 3.7
+    start = 8.0 if not state.unit else 3.8
     return 1e-6 * (start + full * each[0] + (each[1] if rest else 0.0))
 
 
@@ -70,7 +72,7 @@ def _wave(state: State, block: Block, blocks: int, iterations: int, pitch: int) 
     """Microseconds of a wave of so many blocks."""
     busy = min(block.resident, -(-blocks // SMS))
     area = block.rows * block.columns
-    exchange = (2.0 + area * 1e-4) if block.sharing > 1 else 0.0
+    exchange = (1.27 + area * (1e-4 if block.shares_evenly else 1.7e-3)) if block.sharing > 1 else 0.0
     if not state.unit:
         elements, warps = area / block.threads, busy * block.threads / 32
         rate = (0.05 + 0.0024 * elements) * (0.66 + 5.4 / block.depth)  # a barrier for each iteration
@@ -79,8 +81,8 @@ def _wave(state: State, block: Block, blocks: int, iterations: int, pitch: int) 
     copied = 2 * block.depth * (block.rows + block.columns)
     speed = next(rate for multiple, rate in ALIGNED if pitch % multiple == 0)
     rate = 1.77e-5 if state.unit == "wgmma" else 3.5e-5  # for 64 steps of one element
-    step = max(0.32, busy * max(area * rate, copied / speed) * block.depth / 64)
-    return iterations * step + busy * (area * (9e-5 if state.persistent else 1.7e-4) + exchange)
+    step = max(0.33, busy * max(area * rate, copied / speed) * block.depth / 64)
+    return iterations * step + busy * (area * 9.4e-5 + exchange)
 
 
 def _sum(one: Schedule) -> Reduce:  # noqa: RET503 - `refuse` does not return
@@ -104,4 +106,7 @@ def _block(one: Schedule) -> tuple[Block, str]:
     shared = sum(buffer.bytes for buffer in plan.buffers)
     fit = SHARED // max(shared, 1) if state.unit else min(THREADS // state.thread_count, SHARED // max(shared, 1))
     resident = 1 if state.persistent else max(1, min(3 if state.unit else 16, fit))
-    return Block(rows, columns, depth, state.thread_count, shared, resident, state.cluster_blocks), axis
+    each = rows * columns // state.thread_count
+    together = max([4, *(state.vectors.get(name, 1) for name in state.algorithm.outputs)])
+    evenly = each % (state.cluster_blocks * together) == 0
+    return Block(rows, columns, depth, state.thread_count, shared, resident, state.cluster_blocks, evenly), axis

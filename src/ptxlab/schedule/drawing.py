@@ -1,0 +1,135 @@
+"""Pictures of a schedule: the order of blocks over the result, the elements of each thread, and who copies what.
+
+All is read from the plan that the kernel is written from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxlab.draw.palette import apart
+from ptxlab.draw.picture import Cell, Panel, Picture
+from ptxlab.schedule.statements import Store
+from ptxlab.schedule.synchronize import copied
+from ptxlab.schedule.tree import Buffer, Plan
+
+MOST = 16  # rows and columns of a panel
+WARP = 32
+Owners = NDArray[np.int64]
+
+
+def draw(plan: Plan, sizes: Mapping[str, int]) -> Picture:
+    """The picture of a plan, for a result of some sizes."""
+    state = plan.state
+    stores = [one for one in state.algorithm.statements if isinstance(one, Store)]
+    panels = [_blocks(plan, sizes)] if state.blocks else []
+    panels += [_panel(f"{one.array}: threads of the first block", _owners(plan, one)) for one in stores]
+    panels += [_copies(plan, buffer) for buffer in plan.buffers]
+    return Picture(f"{state.algorithm.name}: {', '.join(state.steps) or 'one thread does all of it'}", panels)
+
+
+def _blocks(plan: Plan, sizes: Mapping[str, int]) -> Panel:
+    """The number of the block that computes each tile."""
+    state = plan.state
+    parts = [state.part(name) for name in state.blocks][-2:]
+    counts = [p.extent or -(-state.extent(p.axis).value(sizes) // p.weight) for p in parts]
+    down, across = counts if len(counts) == 2 else (1, counts[0])
+    numbers = np.arange(down * across)
+    if state.group:
+        size = across * state.group
+        first = numbers // size * state.group
+        rows = np.minimum(down - first, state.group)
+        tiles = (first + numbers % size % rows, numbers % size // rows)
+    else:
+        tiles = (numbers // across, numbers % across)
+    found = np.full((down, across), -1)
+    found[tiles] = numbers
+    shown = found[:MOST, :MOST]
+    weights = [part.weight for part in parts]
+    down_by, across_by = weights if len(weights) == 2 else (1, weights[0])
+    return Panel(
+        f"blocks, by {' and '.join(f'{p.name} of {p.weight}' for p in parts)}",
+        [[Cell(str(n), apart(int(n) // max(1, state.group or across))) for n in row] for row in shown],
+        [str(n * down_by) for n in range(len(shown))],
+        [str(n * across_by) for n in range(len(shown[0]))],
+        note="" if shown.shape == found.shape else f"{down} x {across} blocks in all",
+    )
+
+
+def _owners(plan: Plan, one: Store) -> Owners:
+    """The thread that computes each element of a block's part of a result, in its last two dimensions."""
+    state, threads = plan.state, plan.state.thread_count
+    digits, rest = {}, np.arange(threads)
+    for name in reversed(state.threads):
+        count = state.count(state.part(name)) or 1
+        digits[name] = rest % count
+        rest = rest // count
+    digits |= {name: digits[other] for name, other in state.aliases.items()}
+    places = []
+    indices = [plan.index(part) for part in one.index[-2:]]
+    serial = sorted({name for index in indices for name in index.names if name in state.serial(one.axes)})
+    counts = [state.count(state.part(name)) or 1 for name in serial]
+    numbers = np.stack(np.unravel_index(np.arange(prod(counts)), counts or [1]))
+    for index in indices:
+        place = np.zeros((threads, numbers.shape[1]), np.int64) + index.constant
+        for name, coefficient in index.terms:
+            if name in digits:
+                place += coefficient * digits[name][:, None]
+            elif name in serial:
+                place += coefficient * numbers[serial.index(name)][None, :]
+        places.append(place - place.min())
+    if len(places) == 1:
+        places.insert(0, np.zeros_like(places[0]))
+    found = np.full([int(place.max()) + 1 for place in places], -1)
+    found[places[0], places[1]] = np.arange(threads)[:, None]
+    return found
+
+
+def _copies(plan: Plan, buffer: Buffer) -> Panel:
+    """The thread that copies each element of a box to shared memory."""
+    loop = f"for each {buffer.stage.at}" if buffer.stage.at else "once"
+    title = f"{buffer.stage.array}: {' x '.join(map(str, buffer.shape))} copied {loop}"
+    if buffer.slots > 1:
+        title += f", {buffer.slots} slots"
+    if buffer.stage.array in plan.mapped:
+        return Panel(title, [[Cell("TMA", 0)]], ["0"], ["0"], note="one thread starts the copy of all of it")
+    element, thread = copied(plan, buffer)
+    found = np.full(buffer.size, -1)
+    found[element] = thread
+    shape = (prod(buffer.shape[:-1]), buffer.shape[-1])
+    rows, columns = np.indices(shape)
+    strides = buffer.strides
+    above = strides[-2] if len(strides) > 1 else 0
+    return _panel(title, found[rows * above + columns * strides[-1]])
+
+
+def _panel(title: str, owners: Owners) -> Panel:
+    """A cell for the elements that are one thread's in both directions."""
+    down, right = (_run(owners, axis) for axis in (0, 1))
+    cells = owners[::down, ::right]
+    shown = cells[:MOST, :MOST]
+    note = f"a cell is {down} x {right} elements, a color a warp"
+    if shown.shape != cells.shape:
+        note += f"; {cells.shape[0]} x {cells.shape[1]} cells in all"
+    return Panel(
+        title,
+        [[None if n < 0 else Cell(str(n), apart(int(n) // WARP)) for n in row] for row in shown],
+        [str(n * down) for n in range(len(shown))],
+        [str(n * right) for n in range(len(shown[0]))],
+        note=note,
+    )
+
+
+def _run(owners: Owners, axis: int) -> int:
+    """The longest power of two of neighbours that always have the same owner."""
+    length = 1
+    while owners.shape[axis] % (2 * length) == 0:
+        pieces = np.split(owners, owners.shape[axis] // (2 * length), axis)
+        if any((piece != piece.take([0], axis)).any() for piece in pieces):
+            break
+        length *= 2
+    return length
