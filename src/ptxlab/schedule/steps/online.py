@@ -1,6 +1,6 @@
 """`online("j")`: one pass over a loop, where a maximum and sums of exponentials relative to it took two or three.
 
-The maximum so far replaces that of all iterations. Where it grows, sums are multiplied by what all their terms
+The maximum so far is taken for that of all iterations. Where it grows, sums are multiplied by what all their terms
 have become less: with `p = exp((s - top) * f)`, each sum that is linear in `p` by `exp((old - new) * f)`.
 """
 
