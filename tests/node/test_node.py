@@ -261,6 +261,39 @@ def test_a_read_only_load_sees_what_a_grid_before_it_wrote() -> None:
     assert codes(node) == ["data-race"]
 
 
+MEET = """.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry meet(.param .u64 count)
+{
+    .reg .pred %p;
+    .reg .b64 %count;
+    .reg .b32 %r, %n;
+    ld.param.u64 %count, [count];
+    mov.u32 %n, %nctaid.x;
+    red.global.add.u32 [%count], 1;
+again:
+    ld.volatile.global.u32 %r, [%count];
+    setp.lt.u32 %p, %r, %n;
+    @%p bra again;
+    ret;
+}
+"""
+
+
+def test_blocks_that_wait_for_each_other_need_sms_for_all_of_them() -> None:
+    node = ptxlab.node(1, gpu="T4")  # 40 SMs, each of which has 64 KB of shared memory
+    count = node[0].zeros(1, np.uint32, name="count")
+    kernel = ptxlab.parse(MEET, "meet.ptx")["meet"]
+    node[0].launch(kernel, 40, 1, [count], shared=40_000)
+    assert codes(node) == []
+    count.set(0)
+    node[0].launch(kernel, 41, 1, [count], shared=40_000)
+    (found,) = node.synchronize(on_error="collect").diagnostics
+    assert found.code == "hang"
+    assert "1 of 41 blocks of rank 0 have not started: the SMs of its GPU hold 40 of them at a time" in found.notes
+
+
 def test_one_seed_is_one_run() -> None:
     traces = []
     for _ in range(2):

@@ -11,7 +11,7 @@ import ctypes
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ptxlab import ir
@@ -29,9 +29,14 @@ from ptxlab.emulate.launch import Interrupted, compiled_for, configure, uncompil
 from ptxlab.emulate.runtime.order.devices import MOST_GRIDS, MOST_STEPS, STEP_SHIFT
 from ptxlab.emulate.translate.arithmetic import arithmetic_of
 from ptxlab.emulate.translate.compile import runtime_code
+from ptxlab.isa.gpus import SMS, GpuModel
+from ptxlab.isa.occupancy import occupancy
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.native.checking import share
 from ptxlab.report import Diagnostic, Span
+
+_ALL_SMS = 1 << 40  # of a GPU, in parts that blocks take
+_UNKNOWN_SMS, _MOST_BLOCKS = 128, 32
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,16 @@ def _prepare(grid: TeamGrid, place: Place, space: AddressSpace, until: float | N
         raise ValueError(f"a grid of {math.prod(configuration.grid)} blocks: too many run together")
     compiled = compiled_for(grid.emulated, grid.kernel, options, arithmetic, until)
     grid.emulated.memory.host.ran_on = None
+    threads, shared = math.prod(configuration.block), compiled.variables.dynamic_offset + configuration.shared
+    if grid.is_kernel:
+        place = replace(place, resident=_resident(arithmetic.gpu, threads, shared))
     return RunningLaunch(compiled, grid.emulated.memory, grid.args, configuration, 1, space, place)
+
+
+def _resident(gpu: GpuModel, threads: int, shared: int) -> int:
+    """How many blocks a GPU holds at a time, if registers do not limit it further."""
+    held = occupancy(gpu.target, threads, 1, shared)
+    return max(1, SMS.get(gpu.name, _UNKNOWN_SMS) * (_MOST_BLOCKS if held is None else held.blocks))
 
 
 def _join(running: Sequence[RunningLaunch], grids: Sequence[TeamGrid]) -> list[Any]:
@@ -125,16 +139,21 @@ def _join(running: Sequence[RunningLaunch], grids: Sequence[TeamGrid]) -> list[A
     }
     shared = {name: share((ctypes.c_uint32 * len(table))(*table)) for name, table in tables.items()}
     team = StructArray(state.Team)
-    team.set(workers=ctypes.addressof(workers), count=count)
+    room = share((ctypes.c_uint64 * (max(tables["devices"]) + 1))(*[_ALL_SMS] * (max(tables["devices"]) + 1)))
+    team.set(workers=ctypes.addressof(workers), count=count, room=ctypes.addressof(room))
     team.set(**{name: ctypes.addressof(table) for name, table in shared.items()})
-    kept: list[Any] = [team, workers, *shared.values()]
+    kept: list[Any] = [team, workers, room, *shared.values()]
     for launch, grid in zip(running, grids, strict=True):
         (worker,) = launch.workers
+        assert launch.place is not None
         launch.team = running
         before = share((ctypes.c_uint32 * max(len(grid.before), 1))(*grid.before))
         kept.append(before)
         worker.record.part("together").set(
-            team=team.address, before=ctypes.addressof(before), before_count=len(grid.before)
+            team=team.address,
+            before=ctypes.addressof(before),
+            before_count=len(grid.before),
+            cost=launch.cluster_size * (_ALL_SMS // launch.place.resident),
         )
         worker.record.part("clusters").set(first=0, past=launch.clusters)
         launch.next.value = launch.clusters

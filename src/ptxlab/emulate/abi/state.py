@@ -285,6 +285,7 @@ class Team:
     workers: Pointer[Pointer[Worker]]
     grids: Pointer[u32]  # by the upper bits of the number of a block: its grid
     devices: Pointer[u32]  # by grid: the GPU that it runs on
+    room: Pointer[u64]  # by GPU: what is left of its SMs, in parts of all of them
     launches: Pointer[u32]  # by grid: the same for all that one line of the host launches of one kernel
     count: u32  # how many grids there are
     chosen: u32  # the grid of which a cluster starts next
@@ -297,6 +298,7 @@ class GridInTeam:
 
     team: Pointer[Team]  # null: the launch runs by itself
     before: Pointer[u32]  # the grids that it follows directly
+    cost: u64  # what a cluster takes of the SMs
     before_count: u32
     is_ordered: u32  # whether `known` is complete
     known: VectorClock  # what its threads know when they start: what the grids before it did, and knew

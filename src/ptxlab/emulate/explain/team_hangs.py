@@ -149,14 +149,19 @@ def _last_write(launch: RunningLaunch, address: int) -> StructArray | None:
 
 def _rest(team: Sequence[RunningLaunch], waiting: Sequence[_Waiting]) -> list[str]:
     """A note on launches that have ended, or not started."""
-    ended, unstarted = [], []
+    ended, unstarted, crowded = [], [], []
     for launch in team:
         assert launch.place is not None
         if launch.finished.value == launch.total:
             ended.append(launch.place.title)
         elif all(one.launch is not launch for one in waiting):
             unstarted.append(launch.place.title)
+        elif left := launch.clusters - launch.workers[0].record.get("clusters.first"):
+            blocks, resident = left * launch.cluster_size, launch.place.resident
+            held = f"the SMs of its GPU hold {resident:,} of them at a time" if launch.total > resident else ""
+            crowded.append(f"{blocks:,} of {launch.total:,} blocks of {launch.place.title} have not started"
+                           + (f": {held}" if held else ""))  # fmt: skip
     notes = [f"{_listed(ended)} {'have' if len(ended) > 1 else 'has'} ended"] if ended else []
     if unstarted:
         notes.append(f"{_listed(unstarted)} {'have' if len(unstarted) > 1 else 'has'} not started")
-    return notes
+    return [*notes, *crowded[:_MOST_RANKS]]

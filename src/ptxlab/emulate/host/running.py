@@ -86,6 +86,8 @@ class Place:
     host_line: Span | None
     is_kernel: bool = True
     """Whether the user wrote it, not the node itself, as copies."""
+    resident: int = 1 << 20
+    """How many of its blocks its GPU holds at a time; of copies, which need no SM, any number."""
 
 
 class RunningLaunch:

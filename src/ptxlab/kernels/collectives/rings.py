@@ -90,6 +90,6 @@ def all_reduce_multimem(
             total = ptx.multimem.ld_reduce.relaxed.sys.global_.add.v4.f32(inputs + place)
             ptx.multimem.st.relaxed.sys.global_.v4.f32(results + place, total)
         else:
-            total = ptx.multimem.ld_reduce.relaxed.sys.global_.add.f32(inputs + place)
-            ptx.multimem.st.relaxed.sys.global_.f32(results + place, total)
+            one = ptx.multimem.ld_reduce.relaxed.sys.global_.add.f32(inputs + place)
+            ptx.multimem.st.relaxed.sys.global_.f32(results + place, one)
     synchronize(signals, rank, number + 1, RANKS)

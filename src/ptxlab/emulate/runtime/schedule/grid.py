@@ -25,7 +25,7 @@ from ptxlab.emulate.runtime.schedule.schedule import (
     report_hang,
     run_cluster,
 )
-from ptxlab.emulate.runtime.schedule.teams import take_from_grid
+from ptxlab.emulate.runtime.schedule.teams import note_end, take_from_grid
 from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, boolean, cast, native, u32, u64
 
 LESS = (1 << 64) - 1  # added to a count, it makes that one less
@@ -51,7 +51,7 @@ def run_grid(worker: Pointer[Worker]) -> None:
                 outcome: u32 = advance(worker, cluster)
                 if outcome == FINISHED:
                     spare = cluster
-                    atomic_add(cluster.worker.clusters.finished, u64(cluster.count))
+                    note_end(cluster)
                 elif outcome == SPINNING or outcome == STILL:  # noqa: SIM109 - native functions know no tuples
                     worker.clusters.residents[worker.clusters.waiting] = cluster
                     worker.clusters.waiting += 1
@@ -122,8 +122,7 @@ def visit_residents(worker: Pointer[Worker]) -> u32:
 @native
 def drop_resident(worker: Pointer[Worker], position: u32) -> None:
     """A cluster has ended."""
-    cluster = worker.clusters.residents[position]
-    atomic_add(cluster.worker.clusters.finished, u64(cluster.count))
+    note_end(worker.clusters.residents[position])
     worker.clusters.waiting -= 1
     worker.clusters.residents[position] = worker.clusters.residents[worker.clusters.waiting]
 

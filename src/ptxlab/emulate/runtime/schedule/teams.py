@@ -1,14 +1,14 @@
 """Grids that run at the same time: which of them starts a cluster next, on behalf of the worker that schedules all.
 
-A grid may start once those that it follows are complete. Grids that may start do so in turns, a cluster at a time; with
-a seed, in a random order.
+A grid may start once those that it follows are complete, as far as the SMs of its GPU have capacity for it. Grids that
+may start do so in turns, a cluster at a time; with a seed, in a random order.
 """
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import Worker
+from ptxlab.emulate.abi.state import Cluster, Worker
 from ptxlab.emulate.runtime.schedule.random import scrambled
-from ptxlab.native import Pointer, atomic_load, boolean, cast, native, u32, u64
+from ptxlab.native import Pointer, atomic_add, atomic_load, boolean, cast, native, u32, u64
 
 
 @native(inline=True)
@@ -29,7 +29,7 @@ def choose_grid(worker: Pointer[Worker]) -> boolean:
     for step in range(team.count):
         number: u32 = u32((first + u64(step)) % u64(team.count))
         grid = team.workers[number]
-        if grid.clusters.first < grid.clusters.past and may_start(grid):
+        if grid.clusters.first < grid.clusters.past and has_room(grid) and may_start(grid):
             team.chosen = number
             return True
     return False
@@ -40,7 +40,24 @@ def take_from_grid(worker: Pointer[Worker]) -> Pointer[Worker]:
     """The worker of the grid that was chosen, which starts a cluster now."""
     team = worker.together.team
     team.started += 1
-    return team.workers[team.chosen]
+    grid = team.workers[team.chosen]
+    team.room[grid.shape.device] -= grid.together.cost
+    return grid
+
+
+@native
+def has_room(grid: Pointer[Worker]) -> boolean:
+    """Whether the SMs of a GPU have capacity for one more cluster of a grid."""
+    return grid.together.team.room[grid.shape.device] >= grid.together.cost
+
+
+@native
+def note_end(cluster: Pointer[Cluster]) -> None:
+    """A cluster has ended: its grid may be complete, and the SMs of its GPU have capacity again."""
+    grid = cluster.worker
+    atomic_add(grid.clusters.finished, u64(cluster.count))
+    if cast(u64, grid.together.team) != 0:
+        grid.together.team.room[grid.shape.device] += grid.together.cost
 
 
 @native
