@@ -45,6 +45,10 @@ class Arriver:
     before: list[Visit] = field(default_factory=list)
     looped: Visit | None = None
 
+    def visits(self) -> list[Visit]:
+        """All of them, in order."""
+        return [*self.before, *([] if self.looped is None else [self.looped])]
+
 
 @dataclass(eq=False)
 class Mbarrier:

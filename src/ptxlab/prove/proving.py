@@ -149,6 +149,12 @@ class _Proving:
             kinds = ["uniform" if loop.is_uniform else "threads may leave in different turns"]
             kinds += ["with a barrier"] if loop.has_barrier else []
             self.outline.append(f"loop at line {loop.line}: in any turn; {', '.join(kinds)}")
+        for one in self.proof.orders.mbarriers if self.proof.orders is not None else ():
+            arrivals = sorted({visit.event.line for arriver in one.arrivers for visit in arriver.visits()})
+            waits = sorted({visit.event.line for visit, _ in one.waits})
+            places = [f"{what} at line {', '.join(map(str, lines))}"
+                      for what, lines in (("arrivals", arrivals), ("waits", waits)) if lines]  # fmt: skip
+            self.outline.append(f"mbarrier initialized at line {one.line} for {one.count}: {'; '.join(places)}")
 
     def _set_ranges(self, execution: Execution) -> None:
         """What integers are between, in all questions."""
@@ -306,6 +312,12 @@ class _Proving:
             sizes = ", ".join(f"{name} of {size}" for name, size in sorted(proof.objects.sizes.items()))
             found.append("array arguments do not overlap, are aligned to 16 bytes and have fewer than 2^31 elements"
                          f" (bytes of an element: {sizes})")  # fmt: skip
+        maps = {one.map for one in proof.execution.notes.tensors}
+        if maps:
+            boxes = proof.execution.terms.boxes
+            sizes = ", ".join(f"{name}: {' x '.join(map(str, boxes[name].extents))}" for name in sorted(maps))
+            found.append("tensors of tensor maps do not overlap each other or array arguments (boxes as in the example:"
+                         f" {sizes})")  # fmt: skip
         if proof.execution.notes.reads_textures:
             found.append("textures do not overlap arrays that are written")
         if not self.bounds:

@@ -110,7 +110,7 @@ class Races:
         ]  # fmt: skip
         if one.object.space != "shared":  # there bits rarely help
             ways = [ways[1], (self._race_bits, milliseconds // 6)]
-        elif self._unordered(one, other, pair):  # bits do not express turns modulo a number of stages
+        elif self._unordered(one, other, pair):  # remainders by a number of stages are slow in bits
             ways = ways[::-1]
         status = "unknown"
         for way, limit in ways:

@@ -18,7 +18,7 @@ from .verdict import Counterexample
 
 MOST_BYTES = 1 << 26
 UNSAID = 1 << 20  # bytes of an array of whose length nothing is said
-UNORDERED = frozenset(["data-race", "hang", "divergent-barrier"])
+UNORDERED = frozenset(["data-race", "hang", "divergent-barrier", "missing-proxy-fence"])
 WRONG = UNORDERED | {"out-of-bounds", "misaligned"}
 """The errors that a proof rules out; those of `UNORDERED` whatever the lengths of arrays are."""
 

@@ -50,9 +50,9 @@ class Rings:
 
     def _phases(self, mbarrier: Mbarrier) -> Iterator[Obligation]:
         """Counts and bytes."""
-        visits = [visit for one in mbarrier.arrivers for visit in _visits(one)]
+        visits = [visit for one in mbarrier.arrivers for visit in one.visits()]
         events = [mbarrier.initialized, *(visit.event for visit in visits)]
-        most = max((len(list(_visits(one))) for one in mbarrier.arrivers), default=1)
+        most = max((len(one.visits()) for one in mbarrier.arrivers), default=1)
         come = {sum(one.mask.bit_count() * _count(one, phase) for one in mbarrier.arrivers) for phase in range(most)}
         yield self._said("an mbarrier expects as many arrivals as come in a phase", come == {mbarrier.count}, events,
                          "counted", f"it expects {mbarrier.count}, and {min(come)} come")  # fmt: skip
@@ -66,7 +66,7 @@ class Rings:
     def _order(self, mbarrier: Mbarrier) -> Iterator[Obligation]:
         """That arrivals and waits are in the phases that their numbers say."""
         orders = self.orders
-        coming = [visit for one in mbarrier.arrivers for visit in _visits(one)]
+        coming = [visit for one in mbarrier.arrivers for visit in one.visits()]
         events = [*(one.event for one in coming), *(one.event for one, _ in mbarrier.waits)]
         events += [copy for one in coming for copy in mbarrier.copies.get(one.event, ())]
         first = mbarrier.initialized
@@ -75,7 +75,7 @@ class Rings:
         yield self._said("an mbarrier is initialized before it is used", is_ready, [first, *events], "order",
                          "no barrier is between the two")  # fmt: skip
         for arriver in mbarrier.arrivers:
-            for number, visit in enumerate(_visits(arriver)):
+            for number, visit in enumerate(arriver.visits()):
                 phase = len(arriver.before) if visit is arriver.looped else number
                 for event in (visit.event, *mbarrier.copies.get(visit.event, ())):
                     yield self._said("an arrival comes after the phase before it is complete",
@@ -127,7 +127,7 @@ class Rings:
 
     def _come(self, mbarrier: Mbarrier, milliseconds: int) -> Iterator[Obligation]:
         """That what a wait is for comes, and that nothing is left out on the way."""
-        chains = [list(_visits(one)) for one in mbarrier.arrivers]
+        chains = [one.visits() for one in mbarrier.arrivers]
         masks = {visit.mask for visit, _ in mbarrier.waits}
         chains += [[visit for visit, _ in mbarrier.waits if visit.mask & mask] for mask in masks]
         for chain in chains:
@@ -257,15 +257,9 @@ class Rings:
                           "every circle leads to an earlier turn", "these wait for each other in one turn")  # fmt: skip
 
 
-def _visits(arriver: Arriver) -> Iterator[Visit]:
-    yield from arriver.before
-    if arriver.looped is not None:
-        yield arriver.looped
-
-
 def _count(arriver: Arriver, phase: int) -> int:
     """How many arrivals one thread counts for in a phase; of a phase that does not come, as in the last one."""
-    visits = list(_visits(arriver))
+    visits = arriver.visits()
     return visits[min(phase, len(visits) - 1)].values[0]
 
 

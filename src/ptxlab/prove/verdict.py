@@ -75,7 +75,8 @@ class Verdict:
         lines = []
         if self.level == PROVED:
             accesses = "no access out of bounds or misaligned" if self.bounds else "no misaligned access"
-            lines.append(f"`{self.kernel}` is proved: {accesses}, {ORDERED}")
+            waits = ", and no wait at an mbarrier lasts for ever" if (self.counts or {}).get("mbarrier") else ""
+            lines.append(f"`{self.kernel}` is proved: {accesses}, {ORDERED}{waits}")
         elif self.level == REFUTED:
             assert self.counterexample is not None
             lines.append(f"`{self.kernel}` is refuted by a run: {self.counterexample.launch}")
