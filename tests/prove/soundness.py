@@ -31,11 +31,11 @@ LAUNCHES = ((1, 0), (1, 3), (1, 8), (2, 13), (2, 16), (3, 24), (3, 17))
 EXPLORED = ((1, 8), (2, 13))
 ASSUMED = ["len(x) == n", "len(y) == n"]
 CHANGES = [
-    (r"(?:@!?%p\d+ )?bar\.sync 0;", ""),
-    (r"(?:@!?%p\d+ )?bar\.warp\.sync -1;", ""),
-    (r"(?:@!?%p\d+ )?cp\.async\.wait_group \d;", ""),
+    (r"(@!?%p\d+ )?bar\.sync 0;", ""),
+    (r"(@!?%p\d+ )?bar\.warp\.sync -1;", ""),
+    (r"(@!?%p\d+ )?cp\.async\.wait_group \d;", ""),
     (r"cp\.async\.wait_group \d;", "cp.async.wait_group 3;"),
-    (r"(?:@!?%p\d+ )?cp\.async\.commit_group;", ""),
+    (r"(@!?%p\d+ )?cp\.async\.commit_group;", ""),
     (r"(st\.shared\.u32 \[%r\d+)\]", r"\1+4]"),
     (r"(ld\.shared\.u32 %v, \[%r\d+)\]", r"\1+4]"),
     (r"(st\.shared\.u32 \[%r\d+)\]", r"\1+2]"),
