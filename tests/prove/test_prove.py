@@ -35,17 +35,15 @@ def kernel(body: str, parameters: str = ".param .u64 x, .param .u32 n", directiv
 
 ROW = {"rows": 3, "columns": 70, "type": "f32"}
 BULK = pytest.mark.bulk
-# How many rows a block has is not guessed from the example, so that the grid may be too large for the arrays.
-OPEN = [BULK, pytest.mark.xfail(strict=True, reason="rows that share a block are not followed to the lengths")]
 GALLERY = [
     ("vector_addition", {"n": 1000}, "one element a thread"),
     pytest.param("vector_addition", {"n": 3000}, "four elements a thread", marks=BULK),
     ("softmax", ROW, "plain"),
     ("rms_norm", ROW, "plain"),
     pytest.param("layer_norm", ROW, "plain", marks=BULK),
-    pytest.param("softmax", ROW, "read once", marks=OPEN),
-    pytest.param("rms_norm", ROW, "read once", marks=OPEN),
-    pytest.param("layer_norm", ROW, "read once", marks=OPEN),
+    pytest.param("softmax", ROW, "read once", marks=BULK),
+    pytest.param("rms_norm", ROW, "read once", marks=BULK),
+    pytest.param("layer_norm", ROW, "read once", marks=BULK),
     pytest.param("transpose", {"rows": 33, "columns": 70, "type": "f32"}, "elements", marks=BULK),
 ]
 

@@ -23,6 +23,7 @@ from .solver import z3
 from .terms import AXES
 
 MOST_FACTORS = 3
+SHORTEST = 8  # a size that has a guessed limit
 WIDEST = 16  # elements of a vector
 
 
@@ -184,3 +185,10 @@ def multiple_guesses(example: Example) -> Iterator[str]:
         power = min(value & -value, WIDEST)
         if value > 1 and power > 1:
             yield f"{name} % {power} == 0"
+
+
+def least_guesses(example: Example) -> Iterator[str]:
+    """Which powers of two sizes may be at least, as kernels for rows of a certain length need it."""
+    for name, value in sorted(example.numbers.items()):
+        if value >= SHORTEST:
+            yield f"{name} >= {1 << value.bit_length() - 1}"

@@ -16,7 +16,7 @@ from ptxlab.flow import Facts
 from ptxlab.ir.origin import Origins, line_span
 from ptxlab.measure import Launch
 
-from .contracts import Example, Names, grid_guesses, length_guesses, multiple_guesses
+from .contracts import Example, Names, grid_guesses, least_guesses, length_guesses, multiple_guesses
 from .execution import Execution
 from .objects import Object
 from .proof import Proof
@@ -191,6 +191,7 @@ class _Proving:
         ways: list[list[str]] = [[]]
         multiples, grids = list(multiple_guesses(self.example)), list(grid_guesses(self.example, self.block))
         ways += [guess for guess in (multiples, grids, multiples + grids) if guess]
+        ways += [[*multiples, least] for least in least_guesses(self.example)]
         best: tuple[list[str], list[Obligation]] | None = None
         for grid in ways:
             chosen, shown = list(grid), list[Obligation]()
