@@ -275,6 +275,14 @@ def test_no_mutant_is_proved(text: str, change: tuple[str, str]) -> None:
     assert found.level == "not-proved", str(found)
 
 
+@needs_solver
+@pytest.mark.parametrize(("type", "level"), [("u8", "proved"), ("s8", "not-proved")])
+def test_a_byte_from_memory_is_small(type: str, level: str) -> None:
+    body = f"cvt.u64.u32 %d1, %t; add.u64 %d1, %d1, %x; ld.global.{type} %r1, [%d1]; shr.u32 %r1, %r1, 2;\n"
+    body += "mov.u32 %r2, tile; mad.lo.u32 %r2, %r1, 4, %r2; red.shared.add.u32 [%r2], 1;"
+    assert ptxlab.prove(kernel(body), assume=["len(x) == 64", "grid.x == 1"], replays=False).level == level
+
+
 UNKNOWN = [
     ("mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x; ld.global.u32 %r1, [%d1]; mul.wide.u32 %d2, %r1, 4;"
      " add.u64 %d2, %d2, %x;\nst.global.u32 [%d2], %t;", "a value from memory"),

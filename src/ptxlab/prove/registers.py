@@ -8,6 +8,7 @@ from ptxlab import ir
 from ptxlab.flow import Facts
 from ptxlab.flow.engine import Node
 from ptxlab.flow.expressions import Linear
+from ptxlab.flow.ranges import Bounds
 from ptxlab.flow.symbolic import LONG
 from ptxlab.isa import Match
 from ptxlab.isa.special_registers import SpecialKind
@@ -100,7 +101,8 @@ class Registers:
                 (_is_constant_load(match) and self._has_uniform_address(at, match, state))
                 or (match.effects.uniform and match.effects.barrier == "block")
             )
-            return self.symbol(self._reason(match), at, loops, type, is_same)
+            symbol = Symbol(self._reason(match), self.lines[at], loops, is_same)
+            return self.terms.symbol(symbol, type, _bounds_of_load(match, type))
         operands = dict(plan.operands)
         values: list[Linear] = []
         for number, step in enumerate(plan.steps):
@@ -132,6 +134,15 @@ def address_type(operand: ir.Operand) -> Type:
 def _is_constant_load(match: Match) -> bool:
     accesses = match.effects.accesses
     return bool(accesses) and all(one.kind == "load" and one.space in ("const", "param") for one in accesses)
+
+
+def _bounds_of_load(match: Match | None, type: Type) -> Bounds | None:
+    """What a value from memory is between that is narrower than its register, and without a sign."""
+    if match is None or [one.kind for one in match.effects.accesses] != ["load"] or match.effects.steps:
+        return None
+    loaded = next((one.type for one in match.expected if one.role == "write"), None)
+    is_narrow = loaded is not None and loaded.kind in "ub" and loaded.width < type.width and type.kind in "usb"
+    return (0, (1 << loaded.width) - 1) if loaded is not None and is_narrow else None
 
 
 def _relevant(facts: Facts) -> frozenset[int]:

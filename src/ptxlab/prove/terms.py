@@ -85,9 +85,9 @@ class Terms(Symbolic):
 
     # Atoms.
 
-    def symbol(self, symbol: Symbol, type: Type) -> Linear:
-        """A value that is a symbol."""
-        return self._atom(HELD, symbol, type, key=id(symbol))
+    def symbol(self, symbol: Symbol, type: Type, bounds: Bounds | None = None) -> Linear:
+        """A value that is a symbol, perhaps between bounds."""
+        return self._atom(HELD, symbol, type, bounds, key=id(symbol))
 
     def counter(self, loop: Loop) -> Linear:
         """The number of a turn of a loop."""
