@@ -91,7 +91,8 @@ class Asynchronous:
         accesses = {access.operand: access for access in match.effects.accesses}
         words = self._text(here).split(".")
         is_load = words.count("mbarrier::complete_tx::bytes") == 1 and "mbar" in accesses
-        if {"multicast::cluster", "im2col", "gather4", "scatter4"} & set(words) or "red" in words or not accesses:
+        is_reduction = any(one.kind == "update" for operand, one in accesses.items() if operand != "mbar")
+        if {"multicast::cluster", "im2col", "gather4", "scatter4"} & set(words) or is_reduction or not accesses:
             raise self._unsupported(here)
         if "map" in accesses:
             name = map_of(self._address(here, match, "map"))

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from math import lcm, prod
 
 from ptxlab import ir
-from ptxlab.flow.expressions import ADDRESS, SPECIAL, Atom, Linear
+from ptxlab.flow.expressions import ADDRESS, Atom, Linear
 
 from .cycles import period
 from .objects import DYNAMIC
 from .segments import Event, Path, UnsupportedError
-from .terms import AXES, Loop, Terms, leaves
+from .terms import AXES, Loop, Terms, is_thread_index, leaves
 
 MOST_PERIOD = 128
 Key = tuple[object, int]
@@ -83,7 +83,7 @@ class Threads:
             if not _has_threads([one]):
                 others.append(one)
                 continue
-            if any(atom.kind != SPECIAL or not str(atom.detail).startswith("%tid") for atom in leaves([one])):
+            if any(not is_thread_index(atom) for atom in leaves([one])):
                 if at is None:
                     continue
                 raise UnsupportedError(at, "which threads come here depends on more than their numbers")
@@ -99,7 +99,7 @@ class Threads:
         places = dict(zip(AXES, (thread % x, thread // x % y, thread // x // y), strict=True))
 
         def of(atom: Atom) -> int:
-            if atom.kind == SPECIAL and str(atom.detail).startswith("%tid."):
+            if is_thread_index(atom):
                 return places[str(atom.detail)[-1]]
             if atom.kind == ADDRESS:
                 return 0
@@ -218,7 +218,7 @@ def _awaited(mbarrier: Mbarrier, visit: Visit) -> int:
 
 
 def _has_threads(values: Sequence[Linear]) -> bool:
-    return any(atom.kind == SPECIAL and str(atom.detail).startswith("%tid") for atom in leaves(values))
+    return any(is_thread_index(atom) for atom in leaves(values))
 
 
 def loop_of(loops: Sequence[Loop]) -> Loop | None:

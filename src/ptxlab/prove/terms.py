@@ -283,11 +283,16 @@ def leaves(values: Iterable[Linear]) -> set[Atom]:
     return found
 
 
+def is_thread_index(atom: Atom) -> bool:
+    """Whether it is an index of the thread in its block."""
+    return atom.kind == SPECIAL and str(atom.detail).startswith("%tid.")
+
+
 def is_uniform(values: Iterable[Linear], is_counter: Callable[[Loop], bool]) -> bool:
     """Whether all threads of a block have the same value, in the turns of loops for which `is_counter` says so."""
     for atom in leaves(values):
         detail = atom.detail
-        if atom.kind == SPECIAL and str(detail).startswith("%tid"):
+        if is_thread_index(atom):
             return False
         if isinstance(detail, Loop) and not is_counter(detail):
             return False
