@@ -165,6 +165,7 @@ def is_found(launch, text: str, place: int = 2) -> bool:
         (lambda: by_mma(pad=8).pipeline(stages=2, by="tma"), "where tensor cores read it from swizzled rows"),
         (lambda: by_mma().specialize(), "no copies are by TMA"),
         (lambda: by_tma().persistent(), "no warp of its own copies"),
+        (lambda: persistent().stage("bias", in_="shared", at=""), "the next tile would overwrite it"),
         (lambda: str(schedule(linear).tile(i=64, j=16).blocks().tile(x=16).tensorize("wgmma")), "from shared memory"),
         (lambda: schedule(linear).tile(x=32).tile(x=2).cluster(), "a cluster has 2 to 8 blocks"),
         (lambda: schedule(linear).tile(i=32).tile(i=8).cluster(), "`i` is not reduced over"),

@@ -13,7 +13,8 @@ from math import prod
 from ptxlab.schedule.staging import put_copies
 from ptxlab.schedule.state import Part, State
 from ptxlab.schedule.statements import Let, Reduce, Statement, names
-from ptxlab.schedule.tree import READING, Keep, Leaf, Loop, Node, Plan, reads, walk
+from ptxlab.schedule.tree import READING, Fill, Keep, Leaf, Loop, Node, Plan, reads, walk
+from ptxlab.schedule.walk import combination
 
 MOST_UNROLLED = 4096  # iterations of nested loops that are written out
 MOST_REGISTERS = 224  # elements that a thread keeps of one array
@@ -32,7 +33,20 @@ def plan(state: State, multiples: Mapping[str, int]) -> Plan:
             where = f"in `{one.at}`" if one.at else "in the kernel"
             state.refuse("illegal-step", f"step {one.step + 1} stages `{one.array}` {where}, where nothing reads it")
     _check_sizes(made)
+    if state.persistent:
+        _check_tiles(made)
     return made
+
+
+def _check_tiles(made: Plan) -> None:
+    """Refuse tiles of a block that would share memory: barriers are derived for one."""
+    for node, _ in walk(made.tree):
+        if isinstance(node, Fill):
+            said = f"`{node.buffer.stage.array}` is staged by the threads that compute, and the next tile would overwrite it"
+            made.state.refuse("illegal-step", said, "stage it in the loop of the pipeline, or leave `persistent` out")
+        if isinstance(node, Leaf) and node.kind == "combine" and combination(made.state, node.statement).scratch:
+            said = f"threads combine `{node.statement.name}` in shared memory, and the next tile would overwrite it"  # type: ignore[attr-defined]
+            made.state.refuse("illegal-step", said, "leave `persistent` out")
 
 
 def _tree(state: State) -> list[Node]:

@@ -123,6 +123,8 @@ class Algorithm:
     """Their extents."""
     statements: tuple[Statement, ...]
     function: Callable[..., Any]
+    text: str = ""
+    """The Python text, where it was made from a kernel."""
 
     @property
     def reduced(self) -> frozenset[str]:

@@ -1,0 +1,119 @@
+"""What is recognized of a kernel in PTX, and the Python text of it: loops, sums, stores, and the shapes of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NoReturn
+
+from ptxlab.ir import Function, Module
+from ptxlab.ir.statements import Instruction, Label
+from ptxlab.report import PtxError, error
+
+Product = tuple[str, ...]  # sorted symbols
+Sum = dict[Product, int]
+Dimension = tuple[Product, int, list[str], int]  # its pitch, the loops that are its index, and what is added to it
+
+
+@dataclass
+class Recognized:
+    """A kernel, as far as it has been executed on symbols."""
+
+    module: Module
+    function: Function
+    axes: dict[str, str] = field(default_factory=dict)
+    """The names of independent loops, by dimension of the grid."""
+    limits: dict[str, Sum] = field(default_factory=dict)
+    """What indices of these are compared with."""
+    loops: dict[str, Sum] = field(default_factory=dict)
+    """Loops that add up, and their extents."""
+    sums: list[tuple[str, str]] = field(default_factory=list)
+    """Names, and the text of what they are."""
+    accesses: list[tuple[str, Mapping[Product, int], Instruction]] = field(default_factory=list)
+    """The array and how many elements on, for each load and store."""
+    stores: list[tuple[str, Mapping[Product, int], str, Instruction]] = field(default_factory=list)
+    scalars: list[str] = field(default_factory=list)
+    """Parameters that are numbers."""
+
+    def refuse(self, where: Instruction | Label | None, message: str, help: str = "") -> NoReturn:
+        """Refuse the kernel on a line of it."""
+        span = None if where is None else self.module.span(where)
+        raise PtxError([error("not-an-algorithm", message, span, helps=[help] if help else [])])
+
+    def named(self, register: str) -> str:
+        """A register as a name of Python that nothing else has."""
+        name = "".join(c if c.isalnum() or c == "_" else "_" for c in register.lstrip("%"))
+        taken = {p.name for p in self.function.parameters} | {*self.axes.values(), *self.loops}
+        return f"{name}_" if name in taken else name
+
+    def size(self, value: Mapping[Product, int]) -> str:
+        """An extent as text: a number, a parameter, or a sum of these."""
+        parts = []
+        for product, count in value.items():
+            if len(product) > 1:
+                self.refuse(None, "an extent that is a product")
+            parts.append(str(count) if not product else product[0] if count == 1 else f"{count} * {product[0]}")
+        return " + ".join(parts) or "0"
+
+    def _strides(self, array: str, offset: Mapping[Product, int], one: Instruction) -> list[Dimension]:
+        """The dimensions of an access, from the outermost."""
+        axes = {*self.axes.values(), *self.loops}
+        found: dict[tuple[Product, int], list[str]] = {}
+        constant = 0
+        for product, count in offset.items():
+            own = [name for name in product if name in axes]
+            rest = tuple(name for name in product if name not in axes)
+            if not product:
+                constant = count
+                continue
+            if len(own) != 1 or any(name.startswith("%") for name in rest):
+                self.refuse(one, f"an index of `{array}` that is not one loop times a pitch")
+            found.setdefault((rest, count), []).append(own[0])
+        order = sorted(found.items(), key=lambda item: (len(item[0][0]), item[0][1]), reverse=True)
+        if not order or order[-1][0] != ((), 1):
+            self.refuse(one, f"rows of `{array}` that are not read one element after the other")
+        return [(*key, names, constant if n == len(order) - 1 else 0) for n, (key, names) in enumerate(order)]
+
+    def text(self) -> str:
+        """The Python text of the algorithm."""
+        shapes: dict[str, list[str]] = {}
+        extents = {**self.limits, **self.loops}
+        written = [self._strides(array, offset, one) for array, offset, _, one in self.stores]
+        for dimensions in written:  # a row of the result is as long as the next one is away
+            for outer, inner in pairwise(dimensions):
+                if len(inner[2]) == 1 and inner[0] == () and inner[1] == 1:
+                    extents.setdefault(inner[2][0], {outer[0]: outer[1]})
+        sizes = {axis: self.size(extents[axis]) if axis in extents else axis.upper() for axis in self.axes.values()}
+        sizes |= {axis: self.size(limit) for axis, limit in self.loops.items()}
+        indices = []
+        for array, offset, one in self.accesses:
+            dimensions = self._strides(array, offset, one)
+            shape, index = [], []
+            for n, (_, _, names, constant) in enumerate(dimensions):
+                if n:
+                    above, pitch = dimensions[n - 1][:2]
+                    shape.append(str(pitch) if not above else above[0] if len(above) == 1 and pitch == 1 else "?")
+                else:
+                    shape.append(sizes[names[0]])
+                index.append(" + ".join([*names, *([str(constant)] if constant else [])]))
+            if "?" in shape or shapes.setdefault(array, shape) != shape:
+                self.refuse(one, f"`{array}` is read with two shapes, or one that is not known")
+            indices.append(", ".join(index))
+        given = [p.name for p in self.function.parameters if p.name in shapes or p.name in self.scalars]
+        types = {name: f"f32[{', '.join(n if n.isdigit() else repr(n) for n in shapes[name])}]" for name in shapes}
+        head = ", ".join(f"{name}: {types.get(name, 'f32')}" for name in given)
+        used = {name for dimensions in written for _, _, names, _ in dimensions for name in names}
+        axes = [axis for axis in reversed(self._ordered(written)) if axis in used][::-1]
+        lines = [f"def {self.function.name}({head}):"]
+        limits = ", ".join(sizes[axis] for axis in axes)
+        lines.append(f"    for {', '.join(axes)} in {'grid' if len(axes) > 1 else 'range'}({limits}):")
+        lines += [f"        {name} = {text}" for name, text in self.sums]
+        for array, offset, value, _ in self.stores:
+            place = next(n for n, (a, o, _) in enumerate(self.accesses) if a == array and o == offset)
+            lines.append(f"        {array}[{{{place}}}] = {value}")
+        return "\n".join(lines).format(*indices) + "\n"
+
+    def _ordered(self, written: list[list[Dimension]]) -> list[str]:
+        """The independent loops, as the result is stored: rows first."""
+        return list(dict.fromkeys(name for dimensions in written for _, _, names, _ in dimensions for name in names))

@@ -1,0 +1,85 @@
+"""Naive kernels in PTX as algorithms: they compute the same, or are refused on their line."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.report import PtxError
+from ptxlab.schedule import from_ptx, schedule
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+PRODUCT = (
+    HEAD
+    + """.visible .entry product(.param .u64 A, .param .u64 B, .param .u64 C, .param .f32 alpha,
+    .param .u32 M, .param .u32 N, .param .u32 K) {
+    .reg .u32 %r<9>; .reg .s32 %i; .reg .pred %p<4>; .reg .f32 %f<5>; .reg .u64 %rd<9>;
+    ld.param.u64 %rd1, [A]; ld.param.u64 %rd2, [B]; ld.param.u64 %rd3, [C]; ld.param.f32 %f4, [alpha];
+    ld.param.u32 %r6, [M]; ld.param.u32 %r7, [N]; ld.param.u32 %r8, [K];
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
+    mad.lo.u32 %r4, %r1, %r2, %r3;
+    mov.u32 %r1, %ctaid.y; mov.u32 %r2, %ntid.y; mov.u32 %r3, %tid.y;
+    mad.lo.u32 %r5, %r1, %r2, %r3;
+    setp.ge.u32 %p1, %r4, %r7; setp.ge.u32 %p2, %r5, %r6; or.pred %p1, %p1, %p2;
+    @%p1 bra end;
+    mov.f32 %f1, 0.0; mov.s32 %i, 0;
+    mul.lo.u32 %r1, %r5, %r8; mul.wide.u32 %rd4, %r1, 4; add.u64 %rd4, %rd1, %rd4;
+again:
+    ld.global.f32 %f2, [%rd4];
+    mad.lo.u32 %r2, %i, %r7, %r4; mul.wide.u32 %rd5, %r2, 4; add.u64 %rd5, %rd2, %rd5;
+    ld.global.f32 %f3, [%rd5];
+    fma.rn.f32 %f1, %f2, %f3, %f1;
+    add.u64 %rd4, %rd4, 4;
+    add.s32 %i, %i, 1;
+    setp.lt.s32 %p3, %i, %r8;
+    @%p3 bra again;
+    mul.f32 %f1, %f1, %f4;
+    mad.lo.u32 %r1, %r5, %r7, %r4; mul.wide.u32 %rd6, %r1, 4; add.u64 %rd6, %rd3, %rd6;
+    st.global.f32 [%rd6], %f1;
+end:
+    ret;
+}
+"""
+)
+
+
+def test_a_product_is_recognized_and_scheduled():
+    found = from_ptx(PRODUCT)
+    assert found.text.splitlines()[1:] == [
+        "    for r5, r4 in grid(M, N):",
+        "        f1_of_i = sum(A[r5, i] * B[i, r4] for i in range(K))",
+        "        C[r5, r4] = (f1_of_i * alpha)",
+    ]
+    chance = np.random.default_rng(0)
+    a, b = chance.standard_normal((9, 7), np.float32), chance.standard_normal((7, 11), np.float32)
+    c, d = np.zeros((9, 11), np.float32), np.zeros((9, 11), np.float32)
+    ptxlab.parse(PRODUCT)["product"].launch((3, 3), (4, 4), [a, b, c, 1.5, 9, 11, 7])
+    s = schedule(found).tile(r5=4, r4=4).blocks().threads("r5", "r4").tile(i=4).stage("A", "B", in_="shared")
+    s.launch(a, b, d, 1.5)
+    assert np.allclose(c, d, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("fma.rn.f32 %f1, %f2, %f3, %f1;", "fma.rn.f32 %f1, %f2, %f1, %f3;", "`%f1` is not a sum"),
+        ("add.s32 %i, %i, 1;", "add.s32 %i, %i, 2;", "a counter that grows by one"),
+        ("ld.global.f32 %f2, [%rd4];", "mul.f32 %f2, %f3, %f3;", "`%f3` is from the iteration before"),
+        ("ld.global.f32 %f2, [%rd4];", "mul.f32 %f2, %f1, %f1;", "`%f1` is read while it is added up"),
+        ("mul.f32 %f1, %f1, %f4;", "mul.f32 %f1, %f2, %f4;", "`%f2` depends on a loop"),
+        ("mul.f32 %f1, %f1, %f4;", "sin.approx.f32 %f1, %f1;", "`sin.approx.f32` is not part of what is recognized"),
+        ("add.u64 %rd4, %rd4, 4;", "st.global.f32 [%rd4], %f2; add.u64 %rd4, %rd4, 4;", "a store in a loop"),
+        ("st.global.f32 [%rd6], %f1;", "@%p2 st.global.f32 [%rd6], %f1;", "a store that some threads skip"),
+    ],
+)
+def test_what_is_not_recognized_is_refused_on_its_line(old, new, message):
+    assert old in PRODUCT
+    text = PRODUCT.replace(old, new)
+    with pytest.raises(PtxError) as found:
+        from_ptx(text)
+    assert message in str(found.value)
+    assert "kernel.ptx:" in str(found.value)
+    assert "src/ptxlab" not in str(found.value)
