@@ -42,7 +42,7 @@ def _check_tiles(made: Plan) -> None:
     """Refuse tiles of a block that would share memory: barriers are derived for one."""
     for node, _ in walk(made.tree):
         if isinstance(node, Fill):
-            said = f"`{node.buffer.stage.array}` is staged by the threads that compute, and the next tile would overwrite it"
+            said = f"`{node.buffer.stage.array}` is staged by all threads, and the next tile would overwrite it"
             made.state.refuse("illegal-step", said, "stage it in the loop of the pipeline, or leave `persistent` out")
         if isinstance(node, Leaf) and node.kind == "combine" and combination(made.state, node.statement).scratch:
             said = f"threads combine `{node.statement.name}` in shared memory, and the next tile would overwrite it"  # type: ignore[attr-defined]
