@@ -18,6 +18,7 @@ import statistics
 import time
 from collections.abc import Callable
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -180,9 +181,7 @@ def main() -> None:
             print(f"{what}: the variant that is chosen has {shares[-1]:.3f} of the fastest", flush=True)
         else:
             order = list(times)
-            signs += [
-                (times[a] > times[b]) == (guesses[a] > guesses[b]) for a, b in zip(order, order[1:], strict=False)
-            ]
+            signs += [(times[a] > times[b]) == (guesses[a] > guesses[b]) for a, b in pairwise(order)]
     print(f"{sum(share >= 0.9 for share in shares)} of {len(shares)} algorithms are within 10 % of the fastest variant")
     print(f"{sum(signs)} of {len(signs)} steps are estimated to change the time in the direction that was measured")
 
