@@ -106,11 +106,11 @@ SPACES: dict[str, tuple[dict[str, int], Variants]] = {
         },
     ),
 }
-LADDERS: dict[str, tuple[dict[str, int], Variants]] = {
+STEPS_OF: dict[str, tuple[dict[str, int], Variants]] = {
     "steps of f32": (PRODUCT, dict(f32_products.STEPS)),
     "steps of bf16": (PRODUCT, dict(products.STEPS)),
 }
-ALL = {**SPACES, **LADDERS}
+ALL = {**SPACES, **STEPS_OF}
 
 
 def estimated(which: tuple[str, str]) -> tuple[str, str, float | str]:
