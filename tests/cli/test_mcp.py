@@ -68,6 +68,7 @@ def ask(tmp_path: Path) -> Ask:
 
 NAMES = {"check", "run", "equal", "estimate", "debug", "sass", "verify", "explain", "draw", "docs", "more"}
 LAUNCH = {"block": "32", "args": ["u32[32]"]}
+HAS_TOOLS = can_find("nvdisasm", "ptxas")
 ANSWERS = [
     ("check", {"text": RACE.replace("shl.b32", "shl.f32")}, "error[illegal-modifier]"),
     ("check", {"path": "race.ptx"}, "no errors or warnings in race.ptx"),
@@ -76,8 +77,8 @@ ANSWERS = [
     ("debug", {"path": "race.ptx", **LAUNCH, "commands": ["break 14", "continue", "print %r1"]}, "%r1"),
     ("equal", {"text": CLEAN, "text_b": CLEAN.replace("], %r3", "], %r1"), **LAUNCH}, "different: a = reverse"),
     ("equal", {"path": "race.ptx", "text_b": CLEAN, **LAUNCH}, "error[data-race]"),
-    ("estimate", {"text": CLEAN.replace("sm_80", "sm_90"), **LAUNCH}, "µs"),
-    ("sass", {"text": CLEAN}, "STS" if can_find("nvdisasm", "ptxas") else "missing-tool"),
+    ("estimate", {"text": CLEAN.replace("sm_80", "sm_90"), **LAUNCH}, "µs" if HAS_TOOLS else "missing-tool"),
+    ("sass", {"text": CLEAN}, "STS" if HAS_TOOLS else "missing-tool"),
     ("explain", {"topic": "data-race"}, "Two threads access the same bytes"),
     ("draw", {"what": "tile", "arguments": ["8x64", "--type", "f16", "--swizzle", "128B"]}, "bank"),
     ("docs", {"words": "proxy fence"}, "[also: "),
@@ -91,6 +92,10 @@ REFUSED = [
     ("check", {"path": "link.ptx"}, "is not below the folder"),
     ("check", {"text": "x" * (1 << 20) + "x"}, "1,048,576 are allowed"),
     ("check", {"text": 7}, "valid string"),
+    ("check", {"text": "\0"}, "holds a NUL character"),
+    ("check", {"path": "a\0.ptx"}, "`path` is not one"),
+    ("check", {"path": "x" * 5000 + ".ptx"}, "`path` is not one"),
+    ("explain", {"topic": "\0"}, "holds a NUL character"),
     ("equal", {"text": CLEAN, **LAUNCH}, "give either `text` or `path`"),
     ("equal", {"text": CLEAN, "path_b": "../secret.ptx", **LAUNCH}, "is not below the folder"),
     ("run", {"text": CLEAN, "block": "32", "args": ["u32[32]"] * 65}, "at most 64"),

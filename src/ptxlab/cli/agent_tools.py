@@ -86,7 +86,7 @@ class Tools:
             work = partial(self._run, arguments, sources, is_last, launch)
             answer: str = await run_sync(work, limiter=self._turns)
         except RefusedError as refused:
-            answer = f"refused: {refused}"
+            answer = self.shorten(f"refused: {refused}")
         return answer
 
     def _run(self, arguments: list[str], sources: Sequence[Source], is_last: bool, launch: dict[str, Any]) -> str:
@@ -95,6 +95,8 @@ class Tools:
             files = [str(self._file(folder, f"kernel{n or ''}", *source)) for n, source in enumerate(sources)]
             options = [*arguments[1:], *self._launch(**launch)]
             command = [arguments[0], *options, *files] if is_last else [arguments[0], *files, *options]
+            if any("\0" in one for one in command):
+                raise RefusedError("an argument holds a NUL character")
             outcome = run_limited(command, folder, self.seconds, self.memory)
             return self.shorten(_answer(outcome).replace(f"{folder}/", "").replace(f"{self.root}/", ""))
 
@@ -102,6 +104,8 @@ class Tools:
         """The file of a source; the lines of files that it names are shown only if these are below the root."""
         if bool(text) == bool(path):
             raise RefusedError("give either `text` or `path`")
+        if "\0" in text:
+            raise RefusedError("`text` holds a NUL character")
         found = self.below_root(path, READ) if path else folder / f"{name}.{language}"
         if path and found.suffix != ".ptx":
             return found
@@ -133,12 +137,16 @@ class Tools:
 
     def below_root(self, path: str, suffixes: tuple[str, ...]) -> Path:
         """A file that may be read."""
-        found = (self.root / path).resolve()
+        try:
+            found = (self.root / path).resolve()
+            is_file = found.is_file()
+        except (OSError, ValueError) as wrong:  # it is too long, or holds a NUL character
+            raise RefusedError(f"`path` is not one: {wrong}") from None
         if not found.is_relative_to(self.root):
             raise RefusedError(f"`{path}` is not below the folder of this server")
         if found.suffix not in suffixes:
             raise RefusedError(f"`{path}`: expected a file that ends in {' or '.join(suffixes)}")
-        if not found.is_file():
+        if not is_file:
             raise RefusedError(f"there is no file `{path}`")
         return found
 
