@@ -170,7 +170,7 @@ def test_clusters_of_four_and_eight_share_both_operands(torch: Any, m: int, n: i
         if shape.cluster > 2 and way not in seen:
             seen.add(way)
             d = torch.full((m, n), float("nan"), device="cuda").bfloat16()
-            product(*sides, d, shape).run(device="cuda")
+            product(sides[0], sides[1], d, shape).run(device="cuda")
             assert near(torch, d, expected)
     assert len(seen) > 3
 

@@ -65,20 +65,23 @@ def attention(
     Weights are rounded to e4m3, too, and sums of values have the tensor cores' 14 bits. There is no gradient.
     """
     scales = scale_q, scale_k, scale_v
+    is_packed = any_given(cu_seqlens_q, cu_seqlens_k)
     if softcap or alibi_slopes is not None or sinks is not None:
-        refuse_scored(any_given(*scales) or fp8_attention.is_fp8(q), any_given(cu_seqlens_q, cu_seqlens_k), q)
-        how = causal, window, scored_attention.check_softcap(softcap)
-        return scored_attention.attend((q, k, v, alibi_slopes, sinks), out, how, return_lse)
+        refuse_scored(any_given(*scales) or fp8_attention.is_fp8(q), q)
+        softcap = scored_attention.check_softcap(softcap)
+        if not is_packed:
+            how = causal, window, softcap
+            return scored_attention.attend((q, k, v, alibi_slopes, sinks), out, how, return_lse)
     if fp8_attention.is_fp8(q) or any_given(*scales):
-        if any_given(cu_seqlens_q, cu_seqlens_k):
+        if is_packed:
             raise TypeError("packed sequences are of float16 and bfloat16, which have no scales")
         return fp8_attention.attend((q, k, v, *scales), out, (causal, window), return_lse)
     if not is_traced() and is_jax(q.__class__):
         output, lse = _of_jax((q, k, v), (cu_seqlens_q, cu_seqlens_k), causal, window, out)
         return (output, lse) if return_lse else output
-    if any_given(cu_seqlens_q, cu_seqlens_k):
-        starts = cu_seqlens_q, cu_seqlens_k
-        return packed_attention.attend((q, k, v), starts, out, (causal, window), return_lse)
+    if is_packed:
+        starts, of_heads = (cu_seqlens_q, cu_seqlens_k), (alibi_slopes, sinks)
+        return packed_attention.attend((q, k, v), starts, of_heads, out, (causal, window, softcap), return_lse)
     if out is None and is_traced():
         found = _calls.operator(q, k, v, causal, window)
     else:
@@ -118,13 +121,16 @@ def attention_backward(
     `deterministic` they wait for each other, and add in one order. With `sinks`, their gradient comes after the others.
     """
     given, how = (do, q, k, v, o, lse), (causal, window, deterministic)
-    if softcap or alibi_slopes is not None or sinks is not None:
-        refuse_scored(False, any_given(cu_seqlens_q, cu_seqlens_k), q)
-        arrays, cap = (*given, alibi_slopes, sinks), scored_attention.check_softcap(softcap)
-        gradients = scored_attention.differentiate(arrays, (*how, cap))
+    is_packed, of_heads = any_given(cu_seqlens_q, cu_seqlens_k), (alibi_slopes, sinks)
+    if softcap or any_given(*of_heads):
+        refuse_scored(False, q)
+    if is_packed or softcap or any_given(*of_heads):
+        options = *how, scored_attention.check_softcap(softcap)
+        if is_packed:
+            gradients = packed_attention.differentiate(given, (cu_seqlens_q, cu_seqlens_k), of_heads, options)
+        else:
+            gradients = scored_attention.differentiate((*given, *of_heads), options)
         return gradients if sinks is not None else gradients[:3]
-    if any_given(cu_seqlens_q, cu_seqlens_k):
-        return packed_attention.differentiate(given, (cu_seqlens_q, cu_seqlens_k), how)
     if is_traced():
         found = _backward.operator(*given, *how)
     elif is_jax(q.__class__):
@@ -137,13 +143,11 @@ def attention_backward(
     return dq, dk, dv
 
 
-def refuse_scored(is_fp8: bool, is_packed: bool, q: Any) -> None:
+def refuse_scored(is_fp8: bool, q: Any) -> None:
     """Refuse changed scores where no kernel has them."""
     names = "`softcap`, `alibi_slopes` and `sinks`"
     if is_fp8:
         raise TypeError(f"{names} are for float16 and bfloat16")
-    if is_packed:
-        raise ValueError(f"{names} are not for packed sequences: pass arrays of batch × heads × length × head size")
     if is_jax(q.__class__):
         raise TypeError(f"{names} are for arrays of torch, CuPy and NumPy, not of JAX")
 

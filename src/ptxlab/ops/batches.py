@@ -58,7 +58,9 @@ def torch_rule(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
                 for at in range(info.batch_size)
             ]
             found = (
-                tuple(map(torch.stack, zip(*each, strict=True))) if isinstance(each[0], tuple) else torch.stack(each)
+                tuple(map(torch.stack, zip(*each, strict=True)))
+                if isinstance(each[0], tuple | list)
+                else torch.stack(each)
             )
         return found, (0,) * len(found) if isinstance(found, tuple) else 0
 

@@ -13,7 +13,15 @@ import numpy as np
 
 from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
 from ptxlab.ops import jax_functions
-from ptxlab.ops.attention_launches import check, check_nothing, counter, nothing, numbered
+from ptxlab.ops.attention_launches import (
+    check,
+    check_nothing,
+    counter,
+    given_of_heads,
+    nothing,
+    numbered,
+    numbers_of_heads,
+)
 from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import check_dense, check_extents, check_gpu, require
 from ptxlab.ops.matrices import Matrix, argument, empty, filled, look
@@ -21,44 +29,59 @@ from ptxlab.ops.operators import Gradient, Operator, is_ordered, is_traced, once
 from ptxlab.ops.xla import is_jax
 
 SCHEMA = (
-    "(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens_k, bool causal=False, int window=0)"
-    " -> (Tensor, Tensor)"
+    "(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens_k, bool causal=False, int window=0,"
+    " float softcap=0.0, Tensor? alibi_slopes=None, Tensor? sinks=None) -> (Tensor, Tensor)"
 )
 BACKWARD = (
     "(Tensor do, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor cu_seqlens_q, Tensor cu_seqlens_k,"
-    " bool causal=False, int window=0, bool ordered=False) -> (Tensor, Tensor, Tensor)"
+    " bool causal=False, int window=0, bool ordered=False, float softcap=0.0, Tensor? alibi_slopes=None,"
+    " Tensor? sinks=None) -> Tensor[]"
 )
 NAMES = ("cu_seqlens_q", "cu_seqlens_k")
-LOGS, STARTS, MEMORY = 11, (12, 13), (17, 16)
-"""Parameters of the kernels: log-sum-exps, where sequences start, memory for maps and for tiles."""
-GRADIENT_STARTS, GRADIENT_MEMORY = (20, 21), range(23, 29)  # the same of the gradients' kernels, after ten arrays
+LOGS, STARTS, MEMORY, OF_HEADS = 11, (12, 13), (17, 16), (18, 19)
+"""Parameters of the kernels: log-sum-exps, where sequences start, memory for maps and for tiles, slopes and sinks."""
+GRADIENT_STARTS, GRADIENT_MEMORY, SLOPES = (20, 21), range(23, 29), 29
+"""The same of the gradients' kernels, after ten arrays."""
+FOUR = (None,) * 4  # results that are made
 
 
-def attend(given: Sequence[Any], starts: tuple[Any, Any], out: Any, how: tuple[bool, int], return_lse: bool) -> Any:
-    """The answer, and log-sum-exps if they are asked for."""
+def attend(
+    given: Sequence[Any],
+    starts: tuple[Any, Any],
+    of_heads: tuple[Any, Any],
+    out: Any,
+    how: tuple[bool, int, float],
+    return_lse: bool,
+) -> Any:
+    """The answer, and log-sum-exps if they are asked for; `of_heads` are slopes and sinks."""
     arrays = *given, *both(starts)
     if out is None and is_traced():
-        found = _calls.operator(*arrays, *how)
+        found = _calls.operator(*arrays, *how, *of_heads)
     else:
-        found = _calls(arrays, (out, None) if return_lse else (out,), how)
+        found = _calls((*arrays, *of_heads), (out, None) if return_lse else (out,), how)
         if found is None:
-            found = _calls.operator.differentiate(*arrays, *how)
+            found = _calls.operator.differentiate(*arrays, *how, *of_heads)
     return tuple(found) if return_lse else found[0]
 
 
-def differentiate(given: Sequence[Any], starts: tuple[Any, Any], how: tuple[bool, int, bool]) -> tuple[Any, Any, Any]:
-    """The gradients of q, k and v; given are that of the answer, q, k, v, the answer and log-sum-exps."""
+def differentiate(
+    given: Sequence[Any], starts: tuple[Any, Any], of_heads: tuple[Any, Any], how: tuple[bool, int, bool, float]
+) -> tuple[Any, ...]:
+    """The gradients of q, k, v and of sinks, which is None where there are none.
+
+    Given are the gradient of the answer, q, k, v, the answer and log-sum-exps.
+    """
     do, q, k, v, o, lse = given
     if is_traced():
-        found = _backward.operator(*given, *both(starts), *how)
+        found = _backward.operator(*given, *both(starts), *how, *of_heads)
     elif is_jax(q.__class__):
-        return jax_functions.packed_attention_backward(given, both(starts), how)
+        return *jax_functions.packed_attention_backward(given, both(starts), how[:3]), None
     else:
-        found = _backward((q, k, v, o, do, lse, *both(starts)), (None,) * 3, how)
+        found = _backward((q, k, v, o, do, lse, *both(starts), *of_heads), FOUR, how)
         if found is None:
-            found = _backward.operator.differentiate(*given, *both(starts), *how)
-    dq, dk, dv = found
-    return dq, dk, dv
+            found = _backward.operator.differentiate(*given, *both(starts), *how, *of_heads)
+    dq, dk, dv, *others = found
+    return dq, dk, dv, others[0] if others else None
 
 
 def both(starts: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -69,11 +92,14 @@ def both(starts: tuple[Any, Any]) -> tuple[Any, Any]:
     return queries, queries if keys is None else keys
 
 
-def prepare_packed(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int]) -> Call:
-    """Attention over sequences of unequal lengths one after the other; the last two arrays say where they start."""
-    q, (causal, window) = given[0], how
+def prepare_packed(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int, float]) -> Call:
+    """Attention over sequences of unequal lengths one after the other.
+
+    After queries, keys and values come arrays of where sequences start, slopes and sinks.
+    """
+    q, (causal, window, softcap) = given[0], how
     read = [(name, _heads_first(look(one, name), name)) for name, one in zip("qkv", given, strict=False)]
-    starts = [look(one, name, ("s32",)) for one, name in zip(given[3:], NAMES, strict=True)]
+    starts = [look(one, name, ("s32",)) for one, name in zip(given[3:5], NAMES, strict=True)]
     made = empty(q, (*q.shape[:-1], given[2].shape[-1])) if written[0] is None else written[0]
     target = _heads_first(look(made, "out"), "out")
     rows = q.shape[1], q.shape[0]
@@ -83,6 +109,7 @@ def prepare_packed(given: Sequence[Any], written: Sequence[Any], how: tuple[bool
         check_nothing(read, target)
         return nothing(given, [made, *written[1:]], rows)
     check(read, [("out", target)])
+    of_heads = numbers_of_heads(given[5:], read[0])
     views = dict(zip("qkvo", (one.view() for _, one in [*read, ("out", target)]), strict=True))
     wgmma_attention.check(**views, causal=causal, window=window)
     lse = empty(q, rows, "f32") if len(written) > 1 else None
@@ -102,22 +129,29 @@ def prepare_packed(given: Sequence[Any], written: Sequence[Any], how: tuple[bool
         causal=causal,
         window=window,
         lse=argument(logs[0]) if logs else None,
+        softcap=softcap,
+        **given_of_heads(of_heads),
     )
-    arrays = [*(one for _, one in read), *starts, target, *logs]
-    parameters = [0, 1, 2, *STARTS, 3, *([LOGS] if logs else []), *MEMORY]
-    steps = [BoundLaunch(launch, numbered(parameters)) for launch in launches]
+    arrays = [*(one for _, one in read), *starts, *of_heads, target, *logs]
+    parameters = [0, 1, 2, *STARTS, *OF_HEADS, 3, *([LOGS] if logs else []), *MEMORY]
+    left_out = [5 + at for at, one in enumerate(of_heads) if one is None]
+    changing = [pair for pair in numbered(parameters) if pair[1] not in left_out]
+    steps = [BoundLaunch(launch, changing) for launch in launches]
     return Call(results, steps, arrays, workspace=counter(q, gpu), scratch=[4 * count for count in counts])
 
 
-def prepare_packed_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int, bool]) -> Call:
-    """The gradients of packed sequences; given are q, k, v, o, do, log-sum-exps, and where sequences start."""
-    causal, window, ordered = how
+def prepare_packed_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int, bool, float]) -> Call:
+    """The gradients of packed sequences.
+
+    Given are q, k, v, o, do, log-sum-exps, where sequences start, slopes and sinks.
+    """
+    causal, window, ordered, softcap = how
     five = ("q", "k", "v", "o", "do")
     read = [(name, _heads_first(look(one, name), name)) for name, one in zip(five, given, strict=False)]
     logs = look(given[5], "lse", ("f32",))
     sides = dict(read)
     q, k = sides["q"], sides["k"]
-    starts = [look(one, name, ("s32",)) for one, name in zip(given[6:], NAMES, strict=True)]
+    starts = [look(one, name, ("s32",)) for one, name in zip(given[6:8], NAMES, strict=True)]
     for name, one, side in zip(NAMES, starts, (q, k), strict=True):
         _check_starts(name, one, starts[0], side)
     for name in ("o", "do"):
@@ -126,10 +160,12 @@ def prepare_packed_gradients(given: Sequence[Any], written: Sequence[Any], how: 
     check_dense("lse", logs)
     check_gpu(read[0], [*read[1:], ("lse", logs)])
     sequences = starts[0].shape[0] - 1
+    slopes, sinks = numbers_of_heads(given[8:], read[0])
     if any(0 in one.shape for one in sides.values()) or not sequences:
-        return Call([filled(one, tuple(one.shape), 0.0) for one in given[:3]])
-    made = [empty(one, tuple(one.shape)) for one in given[:3]]
-    results = [(name, _heads_first(look(one, name), name)) for name, one in zip(("dq", "dk", "dv"), made, strict=True)]
+        return Call([None if one is None else filled(one, tuple(one.shape), 0.0) for one in (*given[:3], given[9])])
+    made = [None if one is None else empty(one, tuple(one.shape)) for one in (*given[:3], given[9])]
+    dsinks = None if made[3] is None else look(made[3], "dsinks", ("f32",))
+    results = [(name, _heads_first(look(one, name), name)) for name, one in zip(("dq", "dk", "dv"), made, strict=False)]
     check(read, results)
     size, mean = q.shape[3], -(-q.shape[2] // sequences)
     rows = wgmma_attention_backward.choose(size, q.type, causal, bool(window), mean).rows
@@ -148,13 +184,22 @@ def prepare_packed_gradients(given: Sequence[Any], written: Sequence[Any], how: 
         causal=causal,
         window=window,
         ordered=ordered,
+        softcap=softcap,
+        **given_of_heads((slopes, sinks, dsinks), ("slopes", "sinks", "dsinks")),
     )
-    arrays = [*sides.values(), logs, *starts, *(one for _, one in results)]
-    numbers = {name: number for number, name in enumerate("q k v o do lse qs ks dq dk dv".split())}
-    order = "q do dq k v dk dv o do lse qs ks".split()
-    changing = [*range(10), *GRADIENT_STARTS, *GRADIENT_MEMORY]
-    which = [*(numbers[name] for name in order), *range(len(arrays), len(arrays) + len(GRADIENT_MEMORY))]
-    steps = [BoundLaunch(launch, numbered(changing, which)) for launch in launches]
+    arrays = [*sides.values(), logs, *starts, slopes, sinks, *(one for _, one in results), dsinks]
+    names = "q k v o do lse qs ks slopes sinks dq dk dv dsinks maps owners sums offsets totals turns"
+    numbers = {name: number for number, name in enumerate(names.split())}
+    order = "q do dq k v dk dv o do lse qs ks maps owners sums offsets totals turns"
+    orders = [([*range(10), *GRADIENT_STARTS, *GRADIENT_MEMORY], order)] * 4
+    if slopes is not None:
+        orders = [([*parameters, SLOPES], f"{order} slopes") for parameters, order in orders]
+    if sinks is not None:
+        orders.append(([*range(4)], "offsets totals sinks dsinks"))
+    steps = [
+        BoundLaunch(launch, numbered(parameters, [numbers[name] for name in order.split()]))
+        for launch, (parameters, order) in zip(launches, orders, strict=True)
+    ]
     return Call(made, steps, arrays, scratch=[4 * count for count in counts])
 
 
@@ -182,9 +227,19 @@ def _check_starts(name: str, one: Matrix, first: Matrix, rows: Matrix) -> None:
 
 
 def _of_tensors(
-    q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any, causal: bool = False, window: int = 0
+    q: Any,
+    k: Any,
+    v: Any,
+    cu_seqlens_q: Any,
+    cu_seqlens_k: Any,
+    causal: bool = False,
+    window: int = 0,
+    softcap: float = 0.0,
+    alibi_slopes: Any = None,
+    sinks: Any = None,
 ) -> tuple[Any, ...]:
-    return tuple(_calls.compute((q, k, v, cu_seqlens_q, cu_seqlens_k), (None, None), (causal, window)))
+    arrays = q, k, v, cu_seqlens_q, cu_seqlens_k, alibi_slopes, sinks
+    return tuple(_calls.compute(arrays, (None, None), (causal, window, softcap)))
 
 
 def _backward_of_tensors(
@@ -199,24 +254,29 @@ def _backward_of_tensors(
     causal: bool = False,
     window: int = 0,
     ordered: bool = False,
-) -> tuple[Any, ...]:
-    arrays = q, k, v, o, do, lse, cu_seqlens_q, cu_seqlens_k
-    return tuple(_backward.compute(arrays, (None,) * 3, (causal, window, ordered)))
+    softcap: float = 0.0,
+    alibi_slopes: Any = None,
+    sinks: Any = None,
+) -> list[Any]:
+    arrays = q, k, v, o, do, lse, cu_seqlens_q, cu_seqlens_k, alibi_slopes, sinks
+    found = _backward.compute(arrays, FOUR, (causal, window, ordered, softcap))
+    return [one for one in found if one is not None]
 
 
 def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
-    q, k, v, queries, keys, ctx.causal, ctx.window = inputs
-    ctx.save_for_backward(q, k, v, *output, queries, keys)
+    q, k, v, queries, keys, ctx.causal, ctx.window, ctx.softcap, slopes, sinks = inputs
+    ctx.save_for_backward(q, k, v, *output, queries, keys, slopes, sinks)
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
 
 def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
     if do is None:
-        return (None,) * 7
-    *kept, queries, keys = ctx.saved_tensors
-    how = ctx.causal, ctx.window, is_ordered()
-    return *once(differentiate, (do.contiguous(), *kept), (queries, keys), how), *(None,) * 4
+        return (None,) * 10
+    *kept, queries, keys, slopes, sinks = ctx.saved_tensors
+    how = ctx.causal, ctx.window, is_ordered(), ctx.softcap
+    *found, of_sinks = once(differentiate, (do.contiguous(), *kept), (queries, keys), (slopes, sinks), how)
+    return *found, *(None,) * 6, of_sinks
 
 
 _calls = Calls(
@@ -235,6 +295,8 @@ _backward = Calls(
         "packed_attention_backward",
         BACKWARD,
         _backward_of_tensors,
-        lambda do, q, k, v, *others: tuple(one.new_empty(one.shape) for one in (q, k, v)),
+        lambda do, q, k, v, o, lse, queries, keys, *others: [
+            one.new_empty(one.shape) for one in (q, k, v, *others[5:]) if one is not None
+        ],
     ),
 )

@@ -21,7 +21,7 @@ FORWARD = (
 )
 BACKWARD = (
     "(Tensor do, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor? alibi_slopes=None, Tensor? sinks=None,"
-    " bool causal=False, int window=0, bool ordered=False, float softcap=0.0) -> (Tensor, Tensor, Tensor, Tensor)"
+    " bool causal=False, int window=0, bool ordered=False, float softcap=0.0) -> Tensor[]"
 )
 FOUR = (None,) * 4  # results that are made
 
@@ -51,8 +51,8 @@ def differentiate(given: Sequence[Any], how: tuple[bool, int, bool, float]) -> t
     """
     do, q, k, v, o, lse, *of_heads = given
     found = None if is_traced() else _backward((q, k, v, o, do, lse, *of_heads), FOUR, how)
-    *others, sinks = once(_backward.operator, *given, *how) if found is None else found
-    return *others, None if given[-1] is None else sinks
+    dq, dk, dv, *others = once(_backward.operator, *given, *how) if found is None else found
+    return dq, dk, dv, others[0] if others else None
 
 
 def _of_tensors(
@@ -81,10 +81,9 @@ def _backward_of_tensors(
     window: int = 0,
     ordered: bool = False,
     softcap: float = 0.0,
-) -> tuple[Any, ...]:
+) -> list[Any]:
     arrays, how = (q, k, v, o, do, lse, alibi_slopes, sinks), (causal, window, ordered, softcap)
-    *found, of_sinks = _backward.compute(arrays, FOUR, how)
-    return *found, lse.new_empty(0) if of_sinks is None else of_sinks
+    return [one for one in _backward.compute(arrays, FOUR, how) if one is not None]
 
 
 def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
@@ -119,9 +118,8 @@ _backward = Calls(
         "scored_attention_backward",
         BACKWARD,
         _backward_of_tensors,
-        lambda do, q, k, v, o, lse, slopes=None, sinks=None, *others: (
-            *map(empty_like, (q, k, v)),
-            lse.new_empty(0) if sinks is None else empty_like(sinks),
-        ),
+        lambda do, q, k, v, o, lse, slopes=None, sinks=None, *others: [
+            empty_like(one) for one in (q, k, v, sinks) if one is not None
+        ],
     ),
 )
