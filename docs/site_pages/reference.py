@@ -132,10 +132,10 @@ def cell(text: str) -> str:
 
 GROUPS = {
     "Read, check, print": "load parse check format cuda render",
-    "Launch": "Result chain explore Record Trace estimate Estimate",
-    "Arguments": "tensor_map im2col_map Pointers Multicast Texture Surface Sampler",
+    "Launch": "Result launch_chain explore Record Trace estimate Estimate",
+    "Arguments": "tensor_map im2col_map PointerArray Multicast Texture Surface Sampler",
     "Findings": "Diagnostic PtxError KernelError TraceError explain",
-    "Kernels of other frameworks": "adopt triton cute numba",
+    "Kernels of other frameworks": "from_framework triton cute numba",
 }
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ptxlab.device.multicast import Multicast as Multicast
     from ptxlab.device.record import Record as Record
     from ptxlab.device.result import Result as Result
-    from ptxlab.device.structures import Pointers as Pointers
+    from ptxlab.device.structures import PointerArray as PointerArray
     from ptxlab.device.tensor_maps import im2col_map as im2col_map
     from ptxlab.device.tensor_maps import tensor_map as tensor_map
     from ptxlab.device.textures import Sampler as Sampler
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from ptxlab.frameworks import cute as cute
     from ptxlab.frameworks import numba as numba
     from ptxlab.frameworks import triton as triton
-    from ptxlab.frameworks.adopt import adopt as adopt
+    from ptxlab.frameworks.adopt import from_framework as from_framework
     from ptxlab.launch import explore as explore
-    from ptxlab.launch.chains import chain as chain
+    from ptxlab.launch.chains import launch_chain as launch_chain
     from ptxlab.node import node as node
     from ptxlab.prove import prove as prove
     from ptxlab.report import Diagnostic as Diagnostic
@@ -60,7 +60,7 @@ _HOME = {
     "Estimate": "ptxlab.estimate",
     "KernelError": "ptxlab.report",
     "Multicast": "ptxlab.device.multicast",
-    "Pointers": "ptxlab.device.structures",
+    "PointerArray": "ptxlab.device.structures",
     "PtxError": "ptxlab.report",
     "Record": "ptxlab.device.record",
     "Result": "ptxlab.device.result",
@@ -69,9 +69,9 @@ _HOME = {
     "Texture": "ptxlab.device.textures",
     "Trace": "ptxlab.trace",
     "TraceError": "ptxlab.device.trace_file",
-    "chain": "ptxlab.launch.chains",
+    "launch_chain": "ptxlab.launch.chains",
     "check": "ptxlab.check",
-    "adopt": "ptxlab.frameworks.adopt",
+    "from_framework": "ptxlab.frameworks.adopt",
     "cuda": "ptxlab.toolchain",
     "equal": "ptxlab.equal",
     "estimate": "ptxlab.estimate",

@@ -72,7 +72,7 @@ def test_none_is_a_null_pointer(null: int | None) -> None:
     @%p1 st.global.u32 [%rd1+4], 8;
     ret;
     """
-    launch(body, ".u64 p, .b64 q, .u64 t", [out, null, ptxlab.Pointers([null, out])])
+    launch(body, ".u64 p, .b64 q, .u64 t", [out, null, ptxlab.PointerArray([null, out])])
     assert out.tolist() == [7, 8, 0, 0]
     assert problem(STORE, ".u64 p", [null]).code == "out-of-bounds"
 

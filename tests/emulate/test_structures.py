@@ -302,7 +302,7 @@ ret;
 
 @pytest.mark.parametrize(
     ("parameter", "given"),
-    [(".u64 p", ptxlab.Pointers), (".align 8 .b8 p[16]", lambda arrays: (ptxlab.Pointers(arrays),))],
+    [(".u64 p", ptxlab.PointerArray), (".align 8 .b8 p[16]", lambda arrays: (ptxlab.PointerArray(arrays),))],
     ids=["pointer", "structure"],
 )
 def test_arrays_of_pointers(parameter: str, given: Any) -> None:
@@ -329,12 +329,12 @@ def test_structures_that_a_register_chooses_are_given_by_offset() -> None:
 
 
 def test_a_step_beyond_an_array_that_is_pointed_to_names_it() -> None:
-    arrays = ptxlab.Pointers([np.zeros(8, np.uint32), np.zeros(4, np.uint32)])
+    arrays = ptxlab.PointerArray([np.zeros(8, np.uint32), np.zeros(4, np.uint32)])
     assert "argument 0 (`p`), array 1" in ptxlab.render([problem(THROUGH, ".u64 p", [arrays], grid=2, block=8)])
     assert "the pointers of argument 0 (`p`)" in ptxlab.render(
-        [problem(THROUGH, ".u64 p", [ptxlab.Pointers(arrays[:1])], grid=2, block=8)]
+        [problem(THROUGH, ".u64 p", [ptxlab.PointerArray(arrays[:1])], grid=2, block=8)]
     )
-    found = problem(THROUGH, ".u64 p", [ptxlab.Pointers([1.5])])
+    found = problem(THROUGH, ".u64 p", [ptxlab.PointerArray([1.5])])
     assert found.message == "argument 0 of `k`: pointer 0 is not an array: 1.5"
 
 

@@ -70,7 +70,7 @@ def triton_kernel(name: str, num_warps: int = 1) -> Launch:
     signature = {**dict.fromkeys(pointers, "*fp32"), **({} if is_product else {"columns": "i32", "block": "constexpr"})}
     source = compiler.ASTSource(getattr(own, name), signature, {} if is_product else {"block": 128})
     made = compiler.compile(source, target=backends.GPUTarget("cuda", 80, 32), options={"num_warps": num_warps})
-    function = ptxlab.adopt(made)[name]
+    function = ptxlab.from_framework(made)[name]
     args: list[Any] = [A, B, C] if is_product else [X, Y, 70]
     args += [0] * (len(function.parameters) - len(args))
     return Launch(function, 1 if is_product else 3, 32 * num_warps, args, made.metadata.shared)

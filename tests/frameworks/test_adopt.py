@@ -28,7 +28,7 @@ class RawKernel:
 
 @pytest.mark.skipif(not is_there("nvrtc"), reason="no NVRTC: install `ptxlab[toolchain]`")
 def test_a_raw_kernel_of_cupy() -> None:
-    module = ptxlab.adopt(RawKernel(SOURCE, "twice", ("-DFACTOR=3",)), target="sm_80")
+    module = ptxlab.from_framework(RawKernel(SOURCE, "twice", ("-DFACTOR=3",)), target="sm_80")
     x = np.ones(4, np.float32)
     module["twice"].launch(1, 4, [x])
     np.testing.assert_array_equal(x, 6)
@@ -37,7 +37,7 @@ def test_a_raw_kernel_of_cupy() -> None:
 @pytest.mark.skipif(not is_there("nvrtc"), reason="no NVRTC: install `ptxlab[toolchain]`")
 def test_templates_of_a_raw_module_of_cupy() -> None:
     source = "template <int N> __global__ void times(float *x) { x[threadIdx.x] *= N; }"
-    module = ptxlab.adopt(RawKernel(source, "", name_expressions=["times<3>", "times<5>"]))
+    module = ptxlab.from_framework(RawKernel(source, "", name_expressions=["times<3>", "times<5>"]))
     x = np.ones(4, np.float32)
     module["times<5>"].launch(1, 4, [x])
     np.testing.assert_array_equal(x, 5)
@@ -48,7 +48,10 @@ def test_what_cupy_itself_makes() -> None:
     cupy = pytest.importorskip("cupy")
     kernel = cupy.RawKernel(SOURCE, "twice", options=("-DFACTOR=3",))
     source = "template <typename T> __global__ void times(T *x) { x[threadIdx.x] *= 5; }"
-    modules = ptxlab.adopt(kernel), ptxlab.adopt(cupy.RawModule(code=source, name_expressions=["times<float>"]))
+    modules = (
+        ptxlab.from_framework(kernel),
+        ptxlab.from_framework(cupy.RawModule(code=source, name_expressions=["times<float>"])),
+    )
     for module, name, wanted in zip(modules, ("twice", "times<float>"), (6, 5), strict=True):
         x = np.ones(4, np.float32)
         module[name].launch(1, 4, [x])
@@ -57,9 +60,9 @@ def test_what_cupy_itself_makes() -> None:
 
 def test_what_cupy_has_no_source_of() -> None:
     with pytest.raises(TypeError, match="there is no source"):
-        ptxlab.adopt(RawKernel("", "k", file_path="k.cubin"))
+        ptxlab.from_framework(RawKernel("", "k", file_path="k.cubin"))
     with pytest.raises(TypeError, match="compiles this by nvcc"):
-        ptxlab.adopt(RawKernel(SOURCE, "k", backend="nvcc"))
+        ptxlab.from_framework(RawKernel(SOURCE, "k", backend="nvcc"))
 
 
 def test_a_compiled_kernel_has_its_text() -> None:
@@ -67,22 +70,22 @@ def test_a_compiled_kernel_has_its_text() -> None:
         function_name = "saxpy"
         __ptx__: Any = SAXPY + "\0"
 
-    assert ptxlab.adopt(Function()).entries == ["saxpy"]
+    assert ptxlab.from_framework(Function()).entries == ["saxpy"]
     Function.__ptx__ = None
     with pytest.raises(TypeError, match="--keep-ptx"):
-        ptxlab.adopt(Function())
+        ptxlab.from_framework(Function())
     with pytest.raises(TypeError, match="and no PTX: it is not for a CUDA GPU"):
-        ptxlab.adopt(SimpleNamespace(asm={"amdgcn": ""}, name="k"))
+        ptxlab.from_framework(SimpleNamespace(asm={"amdgcn": ""}, name="k"))
     module = ptxlab.parse(SAXPY)
-    assert ptxlab.adopt(module) is module
+    assert ptxlab.from_framework(module) is module
 
 
 def test_what_cannot_be_adopted_says_why() -> None:
     with pytest.raises(TypeError, match=r"builtins\.int is not a kernel that can be adopted: there are Triton's"):
-        ptxlab.adopt(3)
+        ptxlab.from_framework(3)
     torch_kernel = type("_CudaKernel", (), {})()
     with pytest.raises(TypeError, match=r"pass its source to ptxlab\.cuda"):
-        ptxlab.adopt(torch_kernel)
+        ptxlab.from_framework(torch_kernel)
 
 
 def test_listings_of_cuobjdump() -> None:
@@ -109,8 +112,8 @@ def test_a_kernel_of_numba() -> None:
             y[i] = a * x[i] + y[i]
 
     with pytest.raises(TypeError, match="`saxpy` has 0 signatures"):
-        ptxlab.adopt(saxpy)
-    module = ptxlab.adopt(saxpy, "sm_90", "void(float32[:], float32[:], float32)")
+        ptxlab.from_framework(saxpy)
+    module = ptxlab.from_framework(saxpy, "sm_90", "void(float32[:], float32[:], float32)")
     x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
     module[module.entries[0]].launch(4, 256, numba_arguments(x, y, 2.0))
     np.testing.assert_array_equal(y, 2 * x + 1)

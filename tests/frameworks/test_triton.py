@@ -29,7 +29,7 @@ def line_of(text: str) -> int:
 
 
 def test_triton_is_not_imported_before_it_is_used() -> None:
-    names = "ptxlab.triton.run, ptxlab.cute.run, ptxlab.adopt"
+    names = "ptxlab.triton.run, ptxlab.cute.run, ptxlab.from_framework"
     code = f"import sys, ptxlab\n{names}\nprint('triton' in sys.modules, 'cutlass' in sys.modules)"
     assert run_apart(code) == "False False\n"
 

@@ -67,7 +67,7 @@ def test_grids_that_overlap() -> None:
     )
     for device in ("cpu", "cuda"):
         x, y, z = np.array([40], np.uint32), np.zeros(1, np.uint32), np.zeros(1, np.uint32)
-        results = ptxlab.chain((first, 1, 1, [x, y]), (second, 1, 1, [y, z]), device=device)
+        results = ptxlab.launch_chain((first, 1, 1, [x, y]), (second, 1, 1, [y, z]), device=device)
         assert (z[0], [result.diagnostics for result in results]) == (42, [[], []])
 
 

@@ -45,7 +45,7 @@ def test_variables_in_a_chain(fake: Driver) -> None:
     module = ptxlab.parse(f"{header('8.0', 'sm_80')}.global .texref image;\n{ENTRY}", name="k.ptx")
     module.set("image", ptxlab.Texture(RAMP))
     with pytest.raises(ptxlab.KernelError, match="refers to a texture or surface, which grids of a chain take"):
-        ptxlab.chain((module["k"], 1, 1, [0]), (module["k"], 1, 1, [0]), device="cuda")
+        ptxlab.launch_chain((module["k"], 1, 1, [0]), (module["k"], 1, 1, [0]), device="cuda")
 
 
 def test_references_are_bound_before_the_launch(fake: Driver) -> None:

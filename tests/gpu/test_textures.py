@@ -75,6 +75,6 @@ def test_textures_and_surfaces_in_a_chain(device: str) -> None:
     module = ptxlab.parse(LOOK, name="k.ptx")
     x, y, z = (np.arange(32, dtype=np.float32) * factor for factor in (1, 0, 0))
     look = module["look"], 1, 32, [ptxlab.Texture(x, storage="linear"), y]
-    ptxlab.chain(look, (module["write"], 1, 32, [y, ptxlab.Surface(z)]), device=device)
+    ptxlab.launch_chain(look, (module["write"], 1, 32, [y, ptxlab.Surface(z)]), device=device)
     assert np.array_equal(y, x)
     assert np.array_equal(z, x)

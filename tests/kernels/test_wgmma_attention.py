@@ -192,7 +192,7 @@ def test_what_is_left_out_of_packed_attention_is_found(lost: str | None) -> None
     grids = [(one.kernel, one.grid, one.block, one.args, {"shared": one.shared, "overlap": one.overlap})
              for one in launches]  # fmt: skip
     try:
-        found = [finding.code for result in ptxlab.chain(*grids, device="cpu") for finding in result.diagnostics]
+        found = [finding.code for result in ptxlab.launch_chain(*grids, device="cpu") for finding in result.diagnostics]
     except ptxlab.KernelError as wrong:
         found = [finding.code for finding in wrong.diagnostics]
     assert set(found) == ({LOST_OF_PACKED[lost]} if lost else set())

@@ -121,7 +121,7 @@ def test_a_product_of_a_product_waits_for_it(lost: str | None, found: set[str]) 
     if lost is not None:
         made[1] = without(made[1], lost)
     grids = [(one.function, one.grid, one.block, one.args, {"shared": one.shared}) for one in made]
-    results = ptxlab.chain(*grids, device="cpu", on_error="collect")
+    results = ptxlab.launch_chain(*grids, device="cpu", on_error="collect")
     assert {one.code for result in results for one in result.diagnostics} == found
     assert lost is not None or np.array_equal(second, first.T)
 

@@ -50,7 +50,7 @@ def arrays(count: int = 3) -> list[np.ndarray]:
 
 
 def findings(*grids: object, **how: object) -> list[ptxlab.Diagnostic]:
-    return [found for result in ptxlab.chain(*grids, device="cpu", on_error="collect", **how)
+    return [found for result in ptxlab.launch_chain(*grids, device="cpu", on_error="collect", **how)
             for found in result.diagnostics]  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_the_detectors_can_be_left_out_and_a_race_raises() -> None:
     x, y, z = arrays()
     assert findings((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b"), 1, 64, [y, z]), checks=False) == []
     with pytest.raises(ptxlab.KernelError, match="data-race"):
-        ptxlab.chain((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b"), 1, 64, [y, z]), device="cpu")
+        ptxlab.launch_chain((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b"), 1, 64, [y, z]), device="cpu")
 
 
 def test_kernels_in_python_are_grids_too() -> None:
@@ -130,13 +130,13 @@ def test_kernels_in_python_are_grids_too() -> None:
 )
 def test_what_is_not_a_grid(wrong: list[object], words: str) -> None:
     with pytest.raises(TypeError, match=words):
-        ptxlab.chain(*wrong, device="cpu")
+        ptxlab.launch_chain(*wrong, device="cpu")
 
 
 def test_on_a_gpu_all_but_the_first_have_the_attribute(fake: Driver) -> None:  # noqa: F811
     fake.parameters, fake.kernel = 2, lambda places, config: None
     x, y, z = arrays()
-    ptxlab.chain((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b", WAIT), 1, 64, [y, z]), device="cuda")
+    ptxlab.launch_chain((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b", WAIT), 1, 64, [y, z]), device="cuda")
     attributes = [[str(one.id) for one in config.attrs] for config in fake.configs]
     assert attributes[0] == []
     assert "PROGRAMMATIC_STREAM_SERIALIZATION" in attributes[1][0]
@@ -157,10 +157,10 @@ def test_both_devices_run_a_chain_and_name_what_differs(fake: Driver) -> None:  
     fake.parameters, fake.kernel = 2, add
     x, y, z = arrays()
     both = (grid("a", LAUNCH), 1, 64, [x, y]), (grid("b", WAIT), 1, 64, [y, z])
-    assert [result.diagnostics for result in ptxlab.chain(*both, device="both")] == [[], []]
+    assert [result.diagnostics for result in ptxlab.launch_chain(*both, device="both")] == [[], []]
     assert (z == x + 2).all()
     steps[:] = [0, 0]
-    first, second = ptxlab.chain(*both, device="both", on_error="collect")
+    first, second = ptxlab.launch_chain(*both, device="both", on_error="collect")
     found = [*first.diagnostics, *second.diagnostics]
     assert {one.code for one in found} == {"disagreement"}
     assert (z == x + 2).all()

@@ -74,7 +74,7 @@ class Ranks:
     def sum(self, streams: list[Stream], channel: int = 0, **how: Any) -> None:
         chosen = sum_ranks.specialize(RANKS=len(self.ranks), **how)
         for number, stream in enumerate(streams):
-            tables = ptxlab.Pointers(self.x), self.result[number], ptxlab.Pointers(self.pads)
+            tables = ptxlab.PointerArray(self.x), self.result[number], ptxlab.PointerArray(self.pads)
             stream.launch(chosen, 1, COUNT, [*tables, number, channel])
 
 

@@ -17,7 +17,7 @@ from ptxlab.device.parameter_fields import POINTER, Field, fields_of
 from ptxlab.device.placed_objects import PlacedObjects, objects_of
 from ptxlab.device.placing import POINTER_BYTES, Encoded, is_record, place
 from ptxlab.device.regions import Region
-from ptxlab.device.structures import Pointers, is_container, leaves
+from ptxlab.device.structures import PointerArray, is_container, leaves
 from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.device.textures import OPAQUE
@@ -96,7 +96,7 @@ def pack(
 def _is_structure(parameter: ir.Variable, value: Any) -> bool:
     """Whether an argument is packed by the fields of a structure, not as one number, array or tensor map."""
     if not (parameter.dimensions or parameter.vector > 1):
-        return is_container(value) and not isinstance(value, Pointers)
+        return is_container(value) and not isinstance(value, PointerArray)
     if isinstance(value, (TensorMap, Encoded)):
         return layout.size_of_variable(parameter) not in (8, MAP_BYTES)
     return not isinstance(value, (bytes, bytearray, memoryview, RawParameter))
@@ -140,7 +140,7 @@ class _Packing:
             value = value.data
         elif isinstance(value, Pointer):
             value = self._pointer(value, field)
-        elif isinstance(value, Pointers):
+        elif isinstance(value, PointerArray):
             value = self._pointers(value, field, f"{name} (`{parameter.title}`)")
             self.parameters.slots.append(Slot(offset))
         elif is_array(value):
@@ -169,7 +169,7 @@ class _Packing:
         self.parameters.slots.append(Slot(offset, given))
         return region.base
 
-    def _pointers(self, pointers: Pointers, field: Field, name: str) -> int:
+    def _pointers(self, pointers: PointerArray, field: Field, name: str) -> int:
         """The address of memory that holds those of arrays; what is a number already is an address of the GPU."""
         if field.size != POINTER_BYTES:
             raise ValueError(f"an array of pointers needs a 64-bit parameter, this one is `.{field.kind}`")

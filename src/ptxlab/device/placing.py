@@ -15,7 +15,7 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.parameter_fields import MAP, POINTER, Field
-from ptxlab.device.structures import Pointers, is_container
+from ptxlab.device.structures import PointerArray, is_container
 from ptxlab.device.structures import fields as values_of
 from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
 from ptxlab.device.tensor_maps import TensorMap
@@ -119,7 +119,7 @@ def _problem(parameter: ir.Variable, fields: Sequence[Field], values: Sequence[A
 def _spell(value: Any) -> str:
     if isinstance(value, (TensorMap, Encoded)):
         return "a tensor map"
-    if isinstance(value, Pointers):
+    if isinstance(value, PointerArray):
         return "an array of pointers"
     if _is_memory(value):
         return "an array"
@@ -149,7 +149,9 @@ def is_record(value: Any) -> bool:
 
 def _is_memory(value: Any) -> bool:
     """Whether a value is an array, or one of pointers, which a pointer points to."""
-    return isinstance(value, Pointers) or (hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ())
+    return isinstance(value, PointerArray) or (
+        hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ()
+    )
 
 
 def _is_address(value: Any) -> bool:
@@ -158,7 +160,7 @@ def _is_address(value: Any) -> bool:
 
 
 def _is_array(value: Any) -> bool:
-    if isinstance(value, Pointers):
+    if isinstance(value, PointerArray):
         return False
     return _is_memory(value) or getattr(getattr(value, "dtype", None), "names", None) is not None
 

@@ -17,12 +17,12 @@ def is_container(value: Any) -> bool:
     return isinstance(value, CONTAINERS)
 
 
-class Pointers(tuple[Any, ...]):
+class PointerArray(tuple[Any, ...]):
     """Memory that holds the addresses of arrays: an argument for a parameter such as `const float **`.
 
     >>> import numpy
     >>> import ptxlab
-    >>> len(ptxlab.Pointers([numpy.zeros(rows, numpy.float32) for rows in (80, 176, 128)]))
+    >>> len(ptxlab.PointerArray([numpy.zeros(rows, numpy.float32) for rows in (80, 176, 128)]))
     3
     """
 
@@ -32,10 +32,10 @@ class Pointers(tuple[Any, ...]):
 def fields(value: Any) -> Iterator[Any]:
     """The values of the fields that an argument consists of.
 
-    >>> [type(one).__name__ for one in fields((1, Pointers([2.0, 3.0])))]
-    ['int', 'Pointers']
+    >>> [type(one).__name__ for one in fields((1, PointerArray([2.0, 3.0])))]
+    ['int', 'PointerArray']
     """
-    if isinstance(value, Pointers) or not isinstance(value, CONTAINERS):
+    if isinstance(value, PointerArray) or not isinstance(value, CONTAINERS):
         yield value
         return
     for part in value.values() if isinstance(value, dict) else value:
@@ -66,5 +66,7 @@ def map_leaves(change: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, dict):
         return {name: map_leaves(change, part) for name, part in value.items()}
     if isinstance(value, CONTAINERS):
-        return (Pointers if isinstance(value, Pointers) else tuple)([map_leaves(change, part) for part in value])
+        return (PointerArray if isinstance(value, PointerArray) else tuple)(
+            [map_leaves(change, part) for part in value]
+        )
     return change(value)

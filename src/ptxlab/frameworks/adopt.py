@@ -1,4 +1,4 @@
-"""`adopt`: a module of what another library compiled, or would compile.
+"""`from_framework`: a module of what another library compiled, or would compile.
 
 What a library has kept decides what is possible: its PTX, the source that NVRTC compiles again, or neither.
 """
@@ -23,14 +23,14 @@ from ptxlab.toolchain.process import on_path
 DEFAULT_TARGET = "sm_90a"
 
 
-def adopt(given: Any, target: str = DEFAULT_TARGET, signature: Any = None) -> ir.Module:
+def from_framework(given: Any, target: str = DEFAULT_TARGET, signature: Any = None) -> ir.Module:
     """The module of a kernel of Triton, CuTe DSL, Numba, CuPy or torch.
 
     Triton's compiled kernels and CuTe's compiled functions have their PTX. A kernel of Numba is compiled for `target`:
     `signature` is what Numba takes for one, such as `"void(float32[:], float32)"`; CuPy's `RawKernel` and `RawModule`
     are compiled by NVRTC for `target`. An extension of `torch.utils.cpp_extension` is asked for the PTX inside.
 
-    >>> module = ptxlab.adopt(cupy.RawKernel(source, "saxpy"), target="sm_90")  # doctest: +SKIP
+    >>> module = ptxlab.from_framework(cupy.RawKernel(source, "saxpy"), target="sm_90")  # doctest: +SKIP
     """
     kind = f"{type(given).__module__}.{type(given).__qualname__}"
     if isinstance(given, ir.Module):
@@ -70,7 +70,7 @@ def _of_triton(given: Any) -> ir.Module:
     if "ptx" not in given.asm:
         raise TypeError(f"Triton has kept {', '.join(given.asm)} of this kernel, and no PTX: it is not for a CUDA GPU")
     return module_from(
-        given.asm["ptx"], f"{given.name}.ptx", Path(package("triton", "triton", "`adopt`").__file__).parent
+        given.asm["ptx"], f"{given.name}.ptx", Path(package("triton", "triton", "`from_framework`").__file__).parent
     )
 
 
@@ -90,7 +90,7 @@ def _of_numba(given: Any, target: str, signature: Any) -> ir.Module:
     if len(signatures) != 1:
         raise TypeError(
             f"`{given.py_func.__name__}` has {len(signatures)} signatures: name one, as in "
-            'adopt(kernel, signature="void(float32[:], float32)")'
+            'from_framework(kernel, signature="void(float32[:], float32)")'
         )
     found = re.search(r"\d+", target)
     if found is None:

@@ -22,7 +22,7 @@ import numpy
 from ptxlab.device.host_memory import HostMemory
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
-from ptxlab.frameworks.adopt import adopt
+from ptxlab.frameworks.adopt import from_framework
 from ptxlab.frameworks.arrays import bytes_at
 from ptxlab.frameworks.cuda_calls import CudaCalls
 from ptxlab.frameworks.packages import package
@@ -59,7 +59,7 @@ def run(function: Any, *args: Any, target: str = DEFAULT_TARGET, options: str = 
     with tempfile.TemporaryDirectory(prefix="ptxlab-cute-") as folder, _in_global_memory([*given, *kept.values()]):
         flags = f"--keep-ptx --generate-line-info --gpu-arch {target} --dump-dir {folder} {options}"
         compiled = cute.compile(function, *given, options=flags, **kept)
-        module = adopt(compiled)
+        module = from_framework(compiled)
         calls = CudaCalls(module, memory, how)
         _call(compiled, calls, given, kept)
     if calls.problem is not None:

@@ -63,7 +63,7 @@ class Launchable:
         raises for warnings too, those of `ptxlab.check` among them; `timeout` is in seconds, of
         compiling and running together; `cluster` is the blocks of a cluster; `cooperative=True` has all blocks resident
         at once, as CUDA's `grid.sync()` requires; `overlap=True` lets it start before the grid before it on its stream
-        is complete, as `ptxlab.chain` has it.
+        is complete, as `ptxlab.launch_chain` has it.
 
         For the emulator: `checks=False` silences the detectors, `checks="data-race"` all but that one; `seed` chooses
         the order in which threads run, and `seeds=20` tries that many, each on the same data, until one finds an error;

@@ -23,7 +23,7 @@ from ptxlab.report import KernelError, is_failure
 OWN = ("shared", "cluster", "cooperative", "overlap")  # options that each grid has for itself
 
 
-def chain(
+def launch_chain(
     *grids: Sequence[Any],
     device: str = "auto",
     checks: bool | Iterable[str] = True,
@@ -42,7 +42,7 @@ def chain(
     what it accesses before its wait and the grid before it accesses, too, is a `data-race`. None runs after one that
     fails. The keywords are those of `ptxlab.ir.Function.launch`.
 
-    >>> first, second = ptxlab.chain((produce, 8, 128, [x, y]), (consume, 8, 128, [y, z]))  # doctest: +SKIP
+    >>> first, second = ptxlab.launch_chain((produce, 8, 128, [x, y]), (consume, 8, 128, [y, z]))  # doctest: +SKIP
     """
     common = {"device": device, "checks": checks, "seed": seed, "on_error": "collect", "timeout": timeout,
               "stream": stream}  # fmt: skip
@@ -190,11 +190,11 @@ def _on_gpu(
     kept: dict[int, bytearray] | None = None,
 ) -> list[Result]:
     """Run a chain on a GPU, all of it on one stream."""
-    from ptxlab.gpu.chains import GridOnGpu, launch_chain
+    from ptxlab.gpu import chains
 
     grids = [
-        GridOnGpu(module, link.kernel, context_of(module).on_gpu, link.args, link.options)
+        chains.GridOnGpu(module, link.kernel, context_of(module).on_gpu, link.args, link.options)
         for link in links
         for module in (module_of(link.kernel),)
     ]
-    return launch_chain(grids, there, timeout, stream, kept)
+    return chains.launch_chain(grids, there, timeout, stream, kept)

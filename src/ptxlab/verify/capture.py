@@ -28,7 +28,7 @@ from ptxlab.device.array_types import DTYPES, type_of
 from ptxlab.device.host_memory import Pointer
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
-from ptxlab.device.structures import Pointers
+from ptxlab.device.structures import PointerArray
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.frameworks.arrays import Arrays
 from ptxlab.frameworks.torch_as_cpu import torch_as_cpu
@@ -111,7 +111,7 @@ class Capture:
             return {"map": kept, "on": on["array"]}
         if isinstance(value, (bytes, bytearray)):
             return {"bytes": bytes(value).hex()}
-        if isinstance(value, Pointers):
+        if isinstance(value, PointerArray):
             return {"pointers": [self.argument(one) for one in value]}
         if isinstance(value, dict):
             return {"offsets": {str(key): self.argument(one) for key, one in value.items()}}

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from ptxlab import ir
 from ptxlab.device.array_types import DTYPES
 from ptxlab.device.host_memory import HostMemory, Pointer
-from ptxlab.device.structures import Pointers
+from ptxlab.device.structures import PointerArray
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.launch.contexts import context_of
 from ptxlab.measure import Launch
@@ -183,7 +183,7 @@ def _argument(given: Reference, memory: Mapping[str, Any]) -> Any:
     if "offsets" in given:
         return {int(key): _argument(one, memory) for key, one in given["offsets"].items()}
     if "pointers" in given:
-        return Pointers([_argument(one, memory) for one in given["pointers"]])
+        return PointerArray([_argument(one, memory) for one in given["pointers"]])
     if "items" in given:
         return tuple(_argument(one, memory) for one in given["items"])
     return None

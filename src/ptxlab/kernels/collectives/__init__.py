@@ -18,7 +18,7 @@ from typing import Any
 import numpy
 
 from ptxlab.device.multicast import Multicast
-from ptxlab.device.structures import Pointers
+from ptxlab.device.structures import PointerArray
 from ptxlab.kernels.collectives import fused, kernel, rings
 from ptxlab.kernels.collectives.kernel import THREADS
 from ptxlab.node import Array, Node
@@ -61,7 +61,7 @@ class Group:
 
         def args(rank: int) -> list[Any]:
             own = [] if results is None else [results[rank]]
-            return [*arrays, *own, Pointers(self.signals), count // vector]
+            return [*arrays, *own, PointerArray(self.signals), count // vector]
 
         self.launch(made, barriers, args, VECTOR=vector)
 
@@ -76,17 +76,17 @@ def all_reduce(group: Group, x: Sequence[Array], result: Sequence[Array], varian
         raise ValueError(f"variant={variant!r}: expected one of {', '.join(VARIANTS)}")
     if variant not in ("one_shot", "tree") and count % ranks:
         raise ValueError(f"{count} elements: a multiple of the {ranks} ranks is needed for the variant {variant}")
-    inputs = Pointers(x)
+    inputs = PointerArray(x)
     if variant == "one_shot" or ranks == 1:
         group.launch_on_elements(kernel.all_reduce_one_shot, 2, count, [inputs], result)
     elif variant == "two_shot":
-        buffers = Pointers(group.buffers(count // ranks))
+        buffers = PointerArray(group.buffers(count // ranks))
         group.launch_on_elements(kernel.all_reduce_two_shot, 3, count, [inputs, buffers], result)
     elif variant == "ring":
-        buffers = Pointers(group.buffers(count - count // ranks))
-        group.launch_on_elements(rings.all_reduce_ring, 2 * ranks, count, [inputs, buffers, Pointers(result)])
+        buffers = PointerArray(group.buffers(count - count // ranks))
+        group.launch_on_elements(rings.all_reduce_ring, 2 * ranks, count, [inputs, buffers, PointerArray(result)])
     elif variant == "tree":
-        group.launch_on_elements(rings.all_reduce_tree, 4, count, [inputs, Pointers(result)])
+        group.launch_on_elements(rings.all_reduce_tree, 4, count, [inputs, PointerArray(result)])
     else:
         group.launch_on_elements(rings.all_reduce_multimem, 2, count, [Multicast(x), Multicast(result)])
 
@@ -94,20 +94,20 @@ def all_reduce(group: Group, x: Sequence[Array], result: Sequence[Array], varian
 def reduce_scatter(group: Group, x: Sequence[Array], result: Sequence[Array]) -> None:
     """Of the sum of the arrays of all ranks, each gets the part of its number."""
     count = _elements(group, x, result, len(group.node), 1)
-    group.launch_on_elements(kernel.reduce_scatter, 2, count, [Pointers(x)], result)
+    group.launch_on_elements(kernel.reduce_scatter, 2, count, [PointerArray(x)], result)
 
 
 def all_gather(group: Group, x: Sequence[Array], result: Sequence[Array]) -> None:
     """Each rank gets the arrays of all ranks, one after the other."""
     count = _elements(group, x, result, 1, len(group.node))
-    group.launch_on_elements(kernel.all_gather, 2, count, [Pointers(x)], result)
+    group.launch_on_elements(kernel.all_gather, 2, count, [PointerArray(x)], result)
 
 
 def all_to_all(group: Group, x: Sequence[Array], result: Sequence[Array]) -> None:
     """Each rank gets the part of its number of the arrays of all ranks, one after the other."""
     ranks = len(group.node)
     count = _elements(group, x, result, ranks, ranks)
-    group.launch_on_elements(kernel.all_to_all, 2, count, [Pointers(x)], result)
+    group.launch_on_elements(kernel.all_to_all, 2, count, [PointerArray(x)], result)
 
 
 def all_gather_matmul(group: Group, a: Sequence[Array], b: Sequence[Array], result: Sequence[Array]) -> None:
@@ -118,7 +118,7 @@ def all_gather_matmul(group: Group, a: Sequence[Array], b: Sequence[Array], resu
     _expect(result[0].shape == (rows * len(group.node), n), f"a result of {result[0].shape}")
 
     def args(rank: int) -> list[Any]:
-        return [Pointers(a), b[rank], result[rank], Pointers(group.signals), rows, n, k]
+        return [PointerArray(a), b[rank], result[rank], PointerArray(group.signals), rows, n, k]
 
     group.launch(fused.all_gather_matmul, 2, args)
 
@@ -129,10 +129,10 @@ def matmul_reduce_scatter(group: Group, a: Sequence[Array], b: Sequence[Array], 
     (m, k), (_, n), ranks = a[0].shape, b[0].shape, len(group.node)
     _expect(a[0].shape[1] == b[0].shape[0] and m % ranks == 0, f"{a[0].shape} times {b[0].shape} on {ranks} ranks")
     _expect(result[0].shape == (m // ranks, n), f"a result of {result[0].shape}")
-    buffers = Pointers(group.buffers(m * n))
+    buffers = PointerArray(group.buffers(m * n))
 
     def args(rank: int) -> list[Any]:
-        return [a[rank], b[rank], buffers, result[rank], Pointers(group.signals), m // ranks, n, k]
+        return [a[rank], b[rank], buffers, result[rank], PointerArray(group.signals), m // ranks, n, k]
 
     group.launch(fused.matmul_reduce_scatter, 2, args)
 
