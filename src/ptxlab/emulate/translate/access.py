@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate.abi import address_spaces, state, thread_parts
 from ptxlab.emulate.runtime.schedule import steps
 from ptxlab.emulate.translate import ranked_addresses
+from ptxlab.emulate.translate.hints import FIELDS, register
 from ptxlab.emulate.translate.preemption import LOGGED
 from ptxlab.emulate.translate.undefined import DEFINED
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text
@@ -104,10 +105,12 @@ def _by_hint(function: Function, address: LlvmAddress, bytes: int, kind: int) ->
     """An address in the region of the last access, or else in one that a search finds."""
     builder, at = function.builder, address.value.text
     near, far, found = (builder.new_label(name) for name in ("near", "far", "found"))
-    hint = function.unit.hint(function)
-    base = builder.value(f"load i64, ptr {_field(function, hint, 'base')}")
+    number = function.unit.hint()
+    hint, is_kept = hint_pointer(function, number), function.hints.keep(number)
+    fields = {name: register(number, name) if is_kept else _field(function, hint, name) for name in FIELDS}
+    base = builder.value(f"load i64, ptr {fields['base']}")
     distance = builder.value(f"sub i64 {at}, {base}")
-    count = builder.value(f"load i64, ptr {_field(function, hint, 'count')}")
+    count = builder.value(f"load i64, ptr {fields['count']}")
     inside = builder.value(f"icmp ult i64 {_rotated(function, distance, bytes)}, {count}")
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
@@ -115,16 +118,20 @@ def _by_hint(function: Function, address: LlvmAddress, bytes: int, kind: int) ->
     flags = f"ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr {hint}"
     searched = builder.value(f"call ptr @{search}({flags})")
     lost = builder.value(f"icmp eq ptr {searched}, null")
-    fail = builder.new_label("fail")
-    builder.branch(lost, fail, found, likely=False)
+    fail, moved = builder.new_label("fail"), builder.new_label("moved")
+    builder.branch(lost, fail, moved, likely=False)
     builder.label(fail)
     function.fail()
+    builder.label(moved)
+    if is_kept:
+        builder.gap().extend(function.hints.reading(number))
+    builder.jump(found)
     builder.label(near)
-    data = builder.value(f"load ptr, ptr {_field(function, hint, 'data')}")
+    data = builder.value(f"load ptr, ptr {fields['data']}")
     direct = builder.value(f"getelementptr i8, ptr {data}, i64 {distance}")
     builder.jump(found)
     builder.label(found)
-    return builder.value(f"phi ptr [ {direct}, %{near} ], [ {searched}, %{far} ]")
+    return builder.value(f"phi ptr [ {direct}, %{near} ], [ {searched}, %{moved} ]")
 
 
 def _exponent(bytes: int) -> int:

@@ -130,6 +130,7 @@ class Frame:
             carry = builder.value(f"load i1, ptr {self.slot('carry', 8)}")
             builder.emit(f"store i1 {carry}, ptr %carry")
         after = builder.gap()
+        function.hints.resume(function.block_number if target is None else target)
         self._waits.append((before, after))
         certain = step is None and target is None and function.instructions[function.position].guard is None
         step = step or self._steps[function.block_number][-1]

@@ -18,6 +18,7 @@ from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.control import HANDLERS
 from ptxlab.emulate.translate.dead_loads import branches_of_loads, dead_loads
 from ptxlab.emulate.translate.frame import Frame
+from ptxlab.emulate.translate.hints import LoopHints
 from ptxlab.emulate.translate.liveness import AlwaysLive, Liveness
 from ptxlab.emulate.translate.loops import Iterations
 from ptxlab.emulate.translate.machine import LlvmMachine
@@ -59,6 +60,7 @@ class Function:
         self.effects = Effects(self.instructions, self.matches)
         self.flow = flow_of(function)
         self.frame = Frame(self)
+        self.hints = LoopHints(self)
         self.registers = Registers(self, self.instructions, self.effects)
         self._read_results_at_end()
         self.undefined = Undefined(self)
@@ -171,12 +173,14 @@ class Function:
         if not self.flow.blocks:
             self.leave()
         else:
+            self.hints.go(-1, 0)
             builder.jump("b0")
         for block in self.flow.blocks:
             self._translate_block(block.number)
         if self.recording is not None:
             self.recording.finish()
         self.frame.fill_waits()
+        entry += self.hints.fill()
         entry += self.registers.declarations()
         entry.append(f"  %own.size = add i64 0, {self.frame.size}")
         entry += ["  %carry = alloca i1", "  %fuel = alloca i32", *self._entry_loads(), *self._sizes.values()]
@@ -337,6 +341,7 @@ class Function:
             return
         if self.iterations is not None:
             self.iterations.go(self.block_number, target)
+        self.hints.go(self.block_number, target)
         if target > self.block_number:
             builder.jump(f"b{target}")
             return

@@ -148,9 +148,10 @@ class Unit:
         self.instructions.extend((function, instruction) for instruction in function.instructions())
         return first
 
-    def hint(self, function: Function) -> str:
+    def hint(self) -> int:
+        """The number of the hint of another access."""
         self.hints += 1
-        return access.hint_pointer(function, self.hints - 1)
+        return self.hints - 1
 
     def table(self, content: bytes) -> str:
         """The name of a table of bytes beside the code of the kernel."""

@@ -283,7 +283,7 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
                 return 0
             ran = True
         spinning = seen >> YIELDED & 1
-        if not ran:
+        if not ran or seen == 1 << DONE:
             break
         passes += 1
         before: u64 = changes
