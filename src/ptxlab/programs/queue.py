@@ -233,8 +233,8 @@ class Team:
     """A part of a queue as grids that run at the same time."""
 
     def __init__(self, memory: HostMemory, arrays: Sequence[Region], objects: dict[int, Any], gpus: int,
-                 peers: Sequence[set[int]]) -> None:  # fmt: skip
-        self.memory, self.arrays, self.objects, self.gpus, self.peers = memory, arrays, objects, gpus, peers
+                 may_access: Callable[[int, Region], bool]) -> None:  # fmt: skip
+        self.memory, self.arrays, self.objects, self.gpus, self.may_access = memory, arrays, objects, gpus, may_access
 
     def run(self, part: Sequence[Queued], options: LaunchOptions, span_of: Callable[[Frames], Span | None]) -> Any:
         """Run them; the result has what was found, and what was printed."""
@@ -249,14 +249,13 @@ class Team:
 
     def _launch(self, one: QueuedLaunch, before: Sequence[int], line: Span | None) -> TeamGrid:
         device = one.order.device
-        peers = {device, *self.peers[device]}
         args = RawArguments(self.memory, one_by_one(one.kernel, one.data), self.objects)
         owned = [region for region in self.memory.regions.values() if region.owner_device is not None]
         title = f"`{one.kernel.title}`" + f" on GPU {device}" * (self.gpus > 1)
         return TeamGrid(
             one.loaded.emulated(device), one.kernel, args, one.options, device, title,
-            [region for region in owned if region.owner_device in peers], before,
-            [region for region in owned if region.owner_device not in peers], line,
+            [region for region in owned if self.may_access(device, region)], before,
+            [region for region in owned if not self.may_access(device, region)], line,
         )  # fmt: skip
 
     def _copy(

@@ -59,7 +59,7 @@ from ptxlab.report import Diagnostic, KernelError, PtxError, Span, render
 from ptxlab.toolchain import compile_cuda
 
 VIEW, VIEW_SIZE = 0x7400_0000_0000, 4 << 40
-KINDS = ("device", "pinned", "managed", "registered", "variable", "array")
+KINDS = ("device", "pinned", "managed", "registered", "variable", "array", "pooled")
 _INVALID_VALUE, _INVALID_FUNCTION, _INVALID_SYMBOL, _NO_IMAGE, _INVALID_PTX = 1, 98, 13, 209, 218
 _FAILURE, _NOT_SUPPORTED = 719, 801
 # What a GPU reports of a kernel that has stopped; of other faults, an unspecified failure.
@@ -136,6 +136,8 @@ class Process:
         self.connection, self.modules, self.options, self.log, self.record = connection, modules, options, log, record
         self.gpus, self.span_of = gpus, span_of
         self.peers: list[set[int]] = [set() for _ in range(gpus)]
+        self.pool_peers: list[set[int]] = [set() for _ in range(gpus)]  # whose pools each GPU may access
+        self.pooled: set[int] = set()  # addresses of memory of pools
         self.queue: list[Queued] = []
         _, received, _, _ = socket.recv_fds(connection, 1, 1)
         self._view = mmap.mmap(received[0], VIEW_SIZE, mmap.MAP_SHARED)
@@ -153,6 +155,7 @@ class Process:
             self._allocate, self._free, self._module, self._function, self._variable, self._bind, self._launch,
             self._finding, self._device, self._occupancy, self._resources, self._texture, self._tensor_map,
             self._compile, self._library, self._no_texture, self._alias, self._copy, self._run_queued, self._peer,
+            self._pool,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -204,8 +207,10 @@ class Process:
         if kind == "array":
             self.arrays[base] = size
         else:
-            owner = device if self.gpus > 1 and kind in ("device", "variable") else None
+            owner = device if self.gpus > 1 and kind in ("device", "variable", "pooled") else None
             name += f" of GPU {device}" * (owner is not None)
+            if kind == "pooled":
+                self.pooled.add(base)
             self.memory.regions[base] = Region(base, size, self._start + base - VIEW, name, owner_device=owner)
 
     def _free(self, given: Reader) -> None:
@@ -327,6 +332,10 @@ class Process:
         device, peer, is_enabled = given.number(), given.number(), given.number()
         (self.peers[device].add if is_enabled else self.peers[device].discard)(peer)
 
+    def _pool(self, given: Reader) -> None:
+        device, owner, is_enabled = given.number(), given.number(), given.number()
+        (self.pool_peers[device].add if is_enabled else self.pool_peers[device].discard)(owner)
+
     def _run_queued(self, given: Reader) -> Writer:
         queue, self.queue = self.queue, []
         status, output = 0, ""
@@ -357,9 +366,15 @@ class Process:
                 break
         return status, output
 
+    def _may_access(self, device: int, region: Region) -> bool:
+        """Whether a GPU may access memory of one."""
+        owner = region.owner_device
+        is_pooled = region.base in self.pooled and owner in self.pool_peers[device]
+        return owner == device or owner in self.peers[device] or is_pooled
+
     def _run_together(self, part: Sequence[Queued], launches: Sequence[QueuedLaunch]) -> tuple[int, str]:
         arrays = [Region(base, size, self._start + base - VIEW, "an array") for base, size in self.arrays.items()]
-        team = Team(self.memory, arrays, self.objects, self.gpus, self.peers)
+        team = Team(self.memory, arrays, self.objects, self.gpus, self._may_access)
         started = time.perf_counter()
         try:
             for module in {id(one.loaded): one.loaded.module for one in launches}.values():

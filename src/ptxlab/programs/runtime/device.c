@@ -212,12 +212,18 @@ API cudaError_t cudaDeviceGetByPCIBusId(int *into, const char *id) { ALIVE; unsi
 }
 
 // Pools: what they keep back does not matter here.
-static int pool;
-#define POOL ((cudaMemPool_t)&pool)
-API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *into, int device) { KNOWN_GPU(device); *into = POOL; return cudaSuccess; }
-API cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *into, int device) { KNOWN_GPU(device); *into = POOL; return cudaSuccess; }
+static char pools[MOST_GPUS];  // one of each GPU
+#define POOL(device) ((cudaMemPool_t)&pools[device])
+API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *into, int device) { KNOWN_GPU(device); *into = POOL(device); return cudaSuccess; }
+API cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *into, int device) { KNOWN_GPU(device); *into = POOL(device); return cudaSuccess; }
 API cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t one) { KNOWN_GPU(device); (void)one; return cudaSuccess; }
-API cudaError_t cudaMemPoolCreate(cudaMemPool_t *into, const struct cudaMemPoolProps *props) { ALIVE; (void)props; *into = POOL; return cudaSuccess; }
+API cudaError_t cudaMemPoolCreate(cudaMemPool_t *into, const struct cudaMemPoolProps *props) {
+  ALIVE;
+  int device = props && props->location.type == cudaMemLocationTypeDevice ? props->location.id : current_gpu;
+  CHECKED(is_here(device), cudaErrorInvalidDevice);
+  *into = POOL(device);
+  return cudaSuccess;
+}
 API cudaError_t cudaMemPoolDestroy(cudaMemPool_t one) { ALIVE; (void)one; return cudaSuccess; }
 API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t one, size_t size) { ALIVE; (void)one, (void)size; return cudaSuccess; }
 API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t one, enum cudaMemPoolAttr attribute, void *value) { ALIVE; (void)one, (void)attribute, (void)value; return cudaSuccess; }
@@ -227,4 +233,16 @@ API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t one, enum cudaMemPoolAttr 
   if (attribute <= cudaMemPoolReuseAllowInternalDependencies) *(int *)value = 1; else *(uint64_t *)value = 0;
   return cudaSuccess;
 }
-API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t one, const struct cudaMemAccessDesc *list, size_t count) { ALIVE; (void)one, (void)list, (void)count; return cudaSuccess; }
+API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t one, const struct cudaMemAccessDesc *list, size_t count) {
+  ALIVE;
+  run_queued();
+  for (size_t i = 0; i < count; i++) {
+    CHECKED(is_here(list[i].location.id), cudaErrorInvalidDevice);
+    Bytes bytes = {0};
+    put_number(&bytes, list[i].location.id);
+    put_number(&bytes, (char *)one - pools);
+    put_number(&bytes, list[i].flags != cudaMemAccessFlagsProtNone);
+    notify(REQUEST_POOL, &bytes);
+  }
+  return cudaSuccess;
+}

@@ -45,7 +45,7 @@ cudaError_t perform(const Operation *o, cudaStream_t stream) {
     case CALL: synchronized(stream); o->call(o->data); return cudaSuccess;
     case CALL_GRAPH: return run_graph((Graph *)o->graph, stream);
     case RECORD: return event_recorded(o->event, stream);
-    case FREE: return release(o->to, "cudaFreeAsync", 1u << DEVICE);
+    case FREE: return release(o->to, "cudaFreeAsync", 1u << DEVICE | 1u << POOLED);
     default: return cudaSuccess;
   }
 }

@@ -12,7 +12,7 @@ static size_t used, capacity;
 static uint64_t next_address = VIEW + GAP, in_use;
 
 bool is_device_address(uint64_t address) { return address >= VIEW && address < VIEW + VIEW_SIZE; }
-bool host_may_touch(const Allocation *one) { return one->kind != DEVICE && one->kind != VARIABLE && one->kind != ARRAY; }
+bool host_may_touch(const Allocation *one) { return one->kind != DEVICE && one->kind != VARIABLE && one->kind != ARRAY && one->kind != POOLED; }
 uint64_t memory_free(void) {
   uint64_t all = memory_limit();
   return in_use < all ? all - in_use : 0;
@@ -228,7 +228,7 @@ static cudaError_t give(void **into, size_t size, Kind kind) {
   return cudaSuccess;
 }
 
-#define DEVICE_KINDS (1u << DEVICE | 1u << MANAGED)
+#define DEVICE_KINDS (1u << DEVICE | 1u << MANAGED | 1u << POOLED)
 
 API cudaError_t cudaMalloc(void **into, size_t size) { return give(into, size, DEVICE); }
 API cudaError_t cudaMallocManaged(void **into, size_t size, unsigned flags) {
@@ -237,7 +237,7 @@ API cudaError_t cudaMallocManaged(void **into, size_t size, unsigned flags) {
 }
 API cudaError_t cudaMallocHost(void **into, size_t size) { return give(into, size, PINNED); }
 API cudaError_t cudaHostAlloc(void **into, size_t size, unsigned flags) { (void)flags; return give(into, size, PINNED); }
-API cudaError_t cudaMallocAsync(void **into, size_t size, cudaStream_t stream) { (void)stream; return give(into, size, DEVICE); }
+API cudaError_t cudaMallocAsync(void **into, size_t size, cudaStream_t stream) { (void)stream; return give(into, size, POOLED); }
 API cudaError_t cudaMallocFromPoolAsync(void **into, size_t size, cudaMemPool_t pool, cudaStream_t stream) {
   (void)pool;
   return cudaMallocAsync(into, size, stream);
