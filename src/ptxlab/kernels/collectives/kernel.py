@@ -41,7 +41,7 @@ def synchronize(signals: Any, rank: Any, number: Any, ranks: int) -> None:
 
 
 def send(signals: Any, to: Any, rank: Any, number: Any, ranks: int) -> None:
-    """Signal the block of this number on another rank that what this block did before has happened."""
+    """Signal the block of this number on another rank: what this block did before has happened then."""
     ptx.bar.sync(0)
     with ptx.when(ptx.tid.x == 0):
         ptx.st.release.sys.global_.u32(of_rank(signals, to, u32) + (ptx.ctaid.x * ranks + rank), number)
