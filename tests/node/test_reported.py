@@ -221,7 +221,7 @@ def test_two_stages_without_a_release_between_them(is_fixed: bool) -> None:
     buffers = [device.zeros(COUNT // 2, name="buffer") for device in node]
     both.give(1, defaults(node))
     for device in node:
-        tables = ptxlab.Pointers(both.x), ptxlab.Pointers(buffers), both.result[device.rank], ptxlab.Pointers(both.pads)
+        tables = ptxlab.PointerArray(both.x), ptxlab.PointerArray(buffers), both.result[device.rank], ptxlab.PointerArray(both.pads)
         device.launch(sum_in_two_stages.specialize(IS_ORDERED=is_fixed), 1, COUNT // 2, [*tables, device.rank])
     assert found(node) == (set() if is_fixed else {"data-race"})
 
@@ -286,7 +286,7 @@ def test_a_rank_that_leaves_out_a_barrier(is_fixed: bool) -> None:
     streams = defaults(node)
     chosen = sum_ranks.specialize(RANKS=3)
     for number in range(3 if is_fixed else 2):
-        tables = ptxlab.Pointers(every.x), every.result[number], ptxlab.Pointers(every.pads)
+        tables = ptxlab.PointerArray(every.x), every.result[number], ptxlab.PointerArray(every.pads)
         streams[number].launch(chosen, 1, COUNT, [*tables, number, 0])
     diagnostics = node.synchronize(on_error="collect", seed=1).diagnostics
     assert [one.code for one in diagnostics] == ([] if is_fixed else ["hang"])
