@@ -345,6 +345,10 @@ def test_command_line(tmp_path: Path) -> None:
     said = json.loads(found.output)
     assert said["level"] == "not-proved"
     assert {tuple(gap["lines"]) for gap in said["gaps"]} == {(42,), (43,), (45,)}
+    found = CliRunner().invoke(command_line, [*given, "--format", "sarif"])
+    results = json.loads(found.output)["runs"][0]["results"]
+    places = [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in results]
+    assert places == [42, 43, 45]
     found = CliRunner().invoke(command_line, [*given, "--assume", "oops"])
     assert found.exit_code == 2
     assert "`oops`" in found.output

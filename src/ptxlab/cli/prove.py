@@ -15,6 +15,7 @@ from ptxlab.cli.findings import show_failure, status_of
 from ptxlab.cli.launching import check_first, choose, launch_options, required_block, time_limit, timeout_option
 from ptxlab.cli.plain_arguments import Known
 from ptxlab.report import KernelError, PtxError
+from ptxlab.report.render import render
 
 
 @click.command("prove", cls=Compiling, short_help="Prove that a kernel has no race and no bad access, for any size.")
@@ -27,8 +28,8 @@ from ptxlab.report import KernelError, PtxError
               help="Show that accesses are in bounds of their array or variable, or assume it.")  # fmt: skip
 @timeout_option
 @click.option("--explain", is_flag=True, help="Print the outline of the proof too.")
-@click.option("--format", "format", type=click.Choice(["full", "json"]), default="full", show_default=True,
-              help="Text for people, or JSON for programs.")  # fmt: skip
+@click.option("--format", "format", type=click.Choice(["full", "json", "sarif"]), default="full",
+              show_default=True, help="Text for people, JSON for programs, or SARIF for code scanning.")  # fmt: skip
 @click.pass_context
 def command(context: click.Context, /, file: Path, format: str, explain: bool, **given: Any) -> None:
     """Prove that a kernel has no data race, no access out of bounds or misaligned, and no barrier that is not reached.
@@ -69,7 +70,11 @@ def command(context: click.Context, /, file: Path, format: str, explain: bool, *
         context.exit(max(status_of(wrong.diagnostics), 2))
     except (ContractError, MissingSolverError) as wrong:
         raise click.UsageError(str(wrong).removeprefix("prove: ")) from None
-    click.echo(
-        json.dumps(found.as_dict(), indent=2) if format == "json" else found.explained() if explain else str(found)
-    )
+    if format == "json":
+        click.echo(json.dumps(found.as_dict(), indent=2))
+    elif format == "sarif":
+        source = None if module.origins else module.source  # else lines are those of what it was compiled from
+        click.echo(render(found.diagnostics(source), "sarif"), nl=False)
+    else:
+        click.echo(found.explained() if explain else str(found))
     context.exit({"proved": 0, "counterexample": 1}.get(found.level, 2))

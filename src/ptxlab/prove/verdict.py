@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.report import Diagnostic
+from ptxlab.ir.origin import line_span
+from ptxlab.report import Diagnostic, Help, Label, Source
 
 ORDERED = "no data race, and every barrier is reached by all threads of the block"
 PROVED, REFUTED, OPEN = "proved", "counterexample", "not-proved"
@@ -92,6 +93,12 @@ class Verdict:
         """The answer with the outline of the proof."""
         return "\n".join([str(self), "outline", *(f"  {one}" for one in self.outline)])
 
+    def diagnostics(self, source: Source | None) -> list[Diagnostic]:
+        """What is in the way of a proof, as findings in a source: a warning at the line of each gap."""
+        if self.counterexample is not None:
+            return [self.counterexample.finding]
+        return [_warning(gap, source) for gap in self.gaps]
+
     def as_dict(self) -> dict[str, Any]:
         """The answer for programs."""
         found: dict[str, Any] = {
@@ -119,6 +126,13 @@ class Verdict:
                 "lengths": example.lengths,
             }
         return found
+
+
+def _warning(gap: Gap, source: Source | None) -> Diagnostic:
+    lines = [] if source is None else [line for line in dict.fromkeys(gap.lines) if line <= source.text.count("\n") + 1]
+    labels = [Label(line_span(source, line)) for line in lines] if source is not None else []
+    helps = (Help(gap.help),) if gap.help else ()
+    return Diagnostic("warning", OPEN, f"{gap.about}: {gap.reason}", tuple(labels), helps=helps)
 
 
 def count(kinds: Sequence[str]) -> dict[str, int]:
