@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 
-def service(name: str) -> Any:
+def service(name: str) -> ModuleType:
     """The module that the package has for this name."""
     return import_module(sys.modules["ptxlab"].SERVICES[name])

@@ -27,7 +27,7 @@ _LISTED = 8  # variables that are named where a wrong one was asked for
 _DECLARED_AS_BYTES = "compilers declare what C++ calls an array or a structure as bytes: pass an array, or say `dtype`"
 
 
-def set(module: ir.Module, name: str, value: Any, dtype: Any = None) -> None:
+def set(module: ir.Module, name: str, value: object, dtype: Any = None) -> None:
     """Give a variable a value; see `ptxlab.ir.Module.set`."""
     refuse_wrong(module)
     context = context_of(module)
@@ -43,7 +43,7 @@ def set(module: ir.Module, name: str, value: Any, dtype: Any = None) -> None:
     context.memory.of(placed, variable).raw = data
 
 
-def _objects(module: ir.Module, variable: ir.Variable, value: Any) -> list[Any]:
+def _objects(module: ir.Module, variable: ir.Variable, value: Any) -> list[object]:
     """The textures, surfaces or samplers that a variable is to refer to: one for each element."""
     kind, elements = kind_of(variable), variable.elements or 1
     values = list(value) if isinstance(value, (list, tuple)) else [value]
@@ -57,7 +57,7 @@ def _objects(module: ir.Module, variable: ir.Variable, value: Any) -> list[Any]:
     return values
 
 
-def given(module: ir.Module, name: str, value: Any) -> bytes:
+def given(module: ir.Module, name: str, value: object) -> bytes:
     """The bytes that `set` would give to a variable."""
     return bytes_of(module, find(module, layout.Variables(module, []), name), value)
 
@@ -103,7 +103,9 @@ def inherit(module: ir.Module, other: ir.Module) -> None:
         context_of(module).host.given |= values
 
 
-def _read(module: ir.Module, placed: layout.Variables, variable: ir.Variable, dtype: Any, number: int | None) -> Array:
+def _read(
+    module: ir.Module, placed: layout.Variables, variable: ir.Variable, dtype: object, number: int | None
+) -> Array:
     """A copy of a variable, from the GPU of that number, or from the emulator."""
     import numpy
 
@@ -176,7 +178,7 @@ def form_of(module: ir.Module, variable: ir.Variable, dtype: Any = None) -> Form
     return kind, shape if kind.itemsize == declared.itemsize else (size // kind.itemsize,)
 
 
-def bytes_of(module: ir.Module, variable: ir.Variable, value: Any, dtype: Any = None) -> bytes:
+def bytes_of(module: ir.Module, variable: ir.Variable, value: object, dtype: Any = None) -> bytes:
     """A value as the bytes of a variable."""
     import numpy
 

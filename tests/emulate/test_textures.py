@@ -55,6 +55,13 @@ def test_channels_that_texels_do_not_have_are_zero() -> None:
     assert run(kernel(LOOKUP), ptxlab.Texture(texels, geometry="2d")) == [18, 19, 0, 0]
 
 
+def test_registers_of_f16x2_have_two_channels_each() -> None:
+    texels = np.arange(64, dtype=np.float32).reshape(4, 4, 4)
+    body = "    tex.2d.v2.f16x2.f32 {%r0, %r1}, [%rd0, {%f0, %f1}]; mov.b32 %r2, 0; mov.b32 %r3, 0;"
+    found = run(kernel(body), ptxlab.Texture(texels, geometry="2d"))
+    assert np.array(found[:2], np.uint32).view(np.float16).tolist() == [36, 37, 38, 39]
+
+
 def test_a_texture_is_what_its_array_held_at_the_launch() -> None:
     texels = RAMP.copy()
     texture = ptxlab.Texture(texels)

@@ -221,7 +221,12 @@ def test_two_stages_without_a_release_between_them(is_fixed: bool) -> None:
     buffers = [device.zeros(COUNT // 2, name="buffer") for device in node]
     both.give(1, defaults(node))
     for device in node:
-        tables = ptxlab.PointerArray(both.x), ptxlab.PointerArray(buffers), both.result[device.rank], ptxlab.PointerArray(both.pads)
+        tables = (
+            ptxlab.PointerArray(both.x),
+            ptxlab.PointerArray(buffers),
+            both.result[device.rank],
+            ptxlab.PointerArray(both.pads),
+        )
         device.launch(sum_in_two_stages.specialize(IS_ORDERED=is_fixed), 1, COUNT // 2, [*tables, device.rank])
     assert found(node) == (set() if is_fixed else {"data-race"})
 

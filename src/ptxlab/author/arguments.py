@@ -39,7 +39,7 @@ def passed(parameter: Parameter, value: Any) -> Any:
     return value
 
 
-def _check_pointed(annotation: PointerType, array: Any) -> None:
+def _check_pointed(annotation: PointerType, array: object) -> None:
     """Refuse an array whose elements are not those that a pointer points to."""
     if is_structure(annotation.element):
         _check_structures(structure_of(annotation.element, here()), array)
@@ -47,7 +47,7 @@ def _check_pointed(annotation: PointerType, array: Any) -> None:
         _check_elements(annotation.element.type, array)
 
 
-def _check_elements(wanted: Type, array: Any) -> None:
+def _check_elements(wanted: Type, array: object) -> None:
     dtype = getattr(array, "dtype", None)
     size = getattr(dtype, "itemsize", 1)
     kind = getattr(dtype, "kind", "")
@@ -56,7 +56,7 @@ def _check_elements(wanted: Type, array: Any) -> None:
         raise ValueError(f"elements of {dtype} have {size} bytes, those of `pointer[{wanted.name}]` have {bytes}")
 
 
-def _check_structures(wanted: StructType, array: Any) -> None:
+def _check_structures(wanted: StructType, array: object) -> None:
     dtype = getattr(array, "dtype", None)
     size = getattr(dtype, "itemsize", wanted.size)
     if getattr(dtype, "names", None) and size != wanted.size:  # other arrays may hold what they are made of
@@ -78,7 +78,7 @@ def _structure(type: StructType, value: Any) -> bytes:
     return bytes(data)
 
 
-def _placed(type: StructType, values: Sequence[Any], start: int) -> Iterator[tuple[int, Any]]:
+def _placed(type: StructType, values: Sequence[object], start: int) -> Iterator[tuple[int, object]]:
     """The values of a tuple, each at the offset of its field; arrays and tensor maps as they are."""
     if len(values) != len(type.fields):
         names = ", ".join(f"`{name}`" for name in type.fields)

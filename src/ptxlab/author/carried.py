@@ -39,7 +39,7 @@ def keeping_registers() -> Iterator[None]:
             )
 
 
-def _registers(value: Any) -> Any:
+def _registers(value: object) -> Any:
     """The registers of a Python value; None where there are none."""
     if isinstance(value, Scalar):
         return value.name

@@ -13,7 +13,7 @@ from ptxlab.isa.operand import Expected
 from ptxlab.numbers import F64, FORMATS, decode, encode
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether a value is one number of Python or NumPy: no register, and no array of NumPy."""
     return (hasattr(value, "__float__") or hasattr(value, "__index__")) and not hasattr(value, "__len__")
 

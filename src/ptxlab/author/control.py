@@ -47,7 +47,7 @@ def _block(body: Callable[..., Iterator[None]]) -> Callable[..., WithBlock]:
     """Make a generator function a block, `ptx.` and its name."""
 
     @wraps(body)
-    def open_block(*arguments: Any) -> WithBlock:
+    def open_block(*arguments: object) -> WithBlock:
         return WithBlock(f"ptx.{body.__name__}", lambda: body(*arguments))
 
     return open_block
@@ -110,7 +110,7 @@ def loop() -> Iterator[None]:
     trace.place_label(end)
 
 
-def leave_when(condition: Any) -> None:
+def leave_when(condition: object) -> None:
     """Leave the innermost loop in the threads where the predicate holds."""
     trace = _in_loop("ptx.leave_when")
     _check_condition("ptx.leave_when", condition)
@@ -118,7 +118,7 @@ def leave_when(condition: Any) -> None:
     trace.scopes.append(ConditionalRegion("after a `ptx.leave_when` of a loop"))
 
 
-def repeat_when(condition: Any) -> None:
+def repeat_when(condition: object) -> None:
     """Go back to the start of the innermost `ptx.loop` in the threads where the predicate holds."""
     trace = _in_loop("ptx.repeat_when")
     _check_condition("ptx.repeat_when", condition)
@@ -197,7 +197,7 @@ def _skippable(trace: Trace, reason: str, what: str) -> Iterator[None]:
     del trace.scopes[depth:]
 
 
-def _check_condition(what: str, condition: Any) -> None:
+def _check_condition(what: str, condition: object) -> None:
     value = condition.value if isinstance(condition, Negation) else condition
     if isinstance(value, bool):
         refuse(

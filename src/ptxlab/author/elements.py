@@ -38,7 +38,7 @@ class Structure:
     """The base of `struct`, by which annotations know a structure."""
 
 
-def element_of(element: Any) -> type[Scalar]:
+def element_of(element: object) -> type[Scalar]:
     """The type of an element, where it is one that memory holds."""
     if isinstance(element, type) and issubclass(element, Scalar) and element.type.kind != "p":
         return element
@@ -47,12 +47,12 @@ def element_of(element: Any) -> type[Scalar]:
     return refuse("missing-type", f"`{name}` is not a PTX type that memory holds", helps=helps)
 
 
-def is_structure(element: Any) -> bool:
+def is_structure(element: object) -> bool:
     """Whether it has several fields: a subclass of `struct`, or `struct[24, 8]`."""
     return isinstance(element, StructType) or (isinstance(element, type) and issubclass(element, Structure))
 
 
-def spell_element(element: Any) -> str:
+def spell_element(element: object) -> str:
     """The element type, as an annotation writes it."""
     return str(getattr(element, "__name__", element))
 

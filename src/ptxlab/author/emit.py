@@ -35,7 +35,7 @@ class Plan:
     expected: tuple[Expected, ...]
 
 
-def kind_of(argument: Any) -> Kind:
+def kind_of(argument: object) -> Kind:
     """What matters of an argument when a form is looked for."""
     if isinstance(argument, Operand):
         return argument.operand_kind
@@ -169,7 +169,7 @@ def _first_problem(
     return None
 
 
-def emit(text: str, arguments: Sequence[Any], out: Any = None, when: Any = None, pair: bool = False) -> Any:
+def emit(text: str, arguments: Sequence[object], out: Any = None, when: Any = None, pair: bool = False) -> Any:
     """Write one instruction; returns what it writes: None, a value, or a tuple of them."""
     trace = current(f"`{text}`")
     outs = None if out is None else _results(text, out)
@@ -204,7 +204,7 @@ def emit(text: str, arguments: Sequence[Any], out: Any = None, when: Any = None,
     return None if not results else results[0] if len(results) == 1 else tuple(results)
 
 
-def _results(text: str, out: Any) -> list[Any]:
+def _results(text: str, out: object) -> list[Any]:
     """`out=` as one entry per result: a register, a tuple for a vector, None for a result that is discarded."""
     wanted = [e for c in opcode(text).candidates for e in c.expected if e.role == "write"]
     if isinstance(out, (tuple, list)):
@@ -214,14 +214,14 @@ def _results(text: str, out: Any) -> list[Any]:
     return [out]
 
 
-def _is_alone(out: Sequence[Any], wanted: Sequence[Expected]) -> bool:
+def _is_alone(out: Sequence[object], wanted: Sequence[Expected]) -> bool:
     """Whether `out=(d,)` is `{d}`, a vector of one, which `ld` may write in place of `d`."""
     if len(out) != 1 or not isinstance(out[0], Register):
         return False
     return any(find_problem(e, ("{", out[0].type.name), 0) is None for e in wanted)
 
 
-def _result(trace: Trace, expected: Expected, given: Any, pair: bool, results: list[Any]) -> str:
+def _result(trace: Trace, expected: Expected, given: Any, pair: bool, results: list[object]) -> str:
     second = expected.second if expected.second is not None and (not expected.second_optional or pair) else None
     if given is None:
         value = _fresh(trace, expected)
@@ -262,7 +262,7 @@ def _print_fresh(value: Any) -> str:
     return "{" + ", ".join(part.name for part in value) + "}" if isinstance(value, tuple) else str(value.name)
 
 
-def _guard(trace: Trace, text: str, when: Any) -> str:
+def _guard(trace: Trace, text: str, when: object) -> str:
     if not isinstance(when, Operand) or when.operand_kind not in ("pred", ("!", "pred")):
         refuse(
             "guard-type",
@@ -272,7 +272,7 @@ def _guard(trace: Trace, text: str, when: Any) -> str:
     return f"@{when.print_operand(trace, _GUARD)} "
 
 
-def print_operand(trace: Trace, expected: Expected, argument: Any, text: str) -> str:
+def print_operand(trace: Trace, expected: Expected, argument: object, text: str) -> str:
     """An argument as PTX writes it for the operand `expected`."""
     if isinstance(argument, Operand):
         return argument.print_operand(trace, expected)

@@ -46,7 +46,7 @@ class Fields(InMemory):
             raise AttributeError(name)
         return load(*_field(self, name), in_place=True)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         annotation, root = _field(self, name)
         if root.space in ("param", "const"):
             memory = {"param": "parameter", "const": "constant"}[root.space]
@@ -74,7 +74,7 @@ class Structures(Pointer, to_structures=True):
 
     def __init__(
         self,
-        element: Any,
+        element: type[Scalar],
         space: str | None,
         register: Scalar | None = None,
         symbol: str | None = None,
@@ -93,7 +93,7 @@ class Structures(Pointer, to_structures=True):
         """Bytes of one structure."""
         return self.type.size
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         return self.at(*(index if isinstance(index, tuple) else (index,))).load()  # it counts from the same register
 
     def load(self) -> Any:

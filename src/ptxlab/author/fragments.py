@@ -53,7 +53,7 @@ class Fragment:
         first, *_ = held = self.layout.held(0)
         return tuple((row - first[0], column - first[1]) for row, column in held)
 
-    def first(self, lane: Any) -> tuple[Any, Any]:
+    def first(self, lane: object) -> tuple[Any, Any]:
         """The row and the column of the first element that a lane holds, in registers."""
         steps = _lane_steps(self.layout)
         if steps is None:
@@ -97,7 +97,7 @@ class Fragment:
             )
         return found
 
-    def row_of(self, lane: Any) -> tuple[Any, Any]:
+    def row_of(self, lane: object) -> tuple[Any, Any]:
         """The row and column that a lane gives the address of: lanes 0 to 7 the rows of the first matrix, and so on."""
         starts = self.matrices
         chosen = [starts[number] if number < len(starts) else (0, 0) for number in (1, 2)]  # by the two highest bits

@@ -22,7 +22,7 @@ from ptxlab.author.trace import Trace, TracedModule, current, writing
 class DeviceFunction:
     """A device function written in Python: calling it writes a `call`."""
 
-    def __init__(self, function: Callable[..., Any], position: SourcePosition) -> None:
+    def __init__(self, function: Callable[..., object], position: SourcePosition) -> None:
         self.function = function
         self.__doc__ = function.__doc__
         self._position = position
@@ -49,8 +49,8 @@ class DeviceFunction:
         program: TracedModule,
         name: str,
         parameters: list[Parameter],
-        results: list[Any],
-        constants: dict[str, Any],
+        results: list[object],
+        constants: dict[str, object],
     ) -> None:
         trace = Trace(program, name, "func", self.function.__code__)
         trace.names.update(parameter.name for parameter in parameters)
@@ -87,7 +87,9 @@ def _returned(results: list[Any], name: str) -> str:
     return f".param .align {align} .b8 {name}[{size}]"
 
 
-def _call(trace: Trace, name: str, parameters: list[Parameter], results: list[Any], arguments: Sequence[Any]) -> Any:
+def _call(
+    trace: Trace, name: str, parameters: list[Parameter], results: list[object], arguments: Sequence[object]
+) -> Any:
     """The arguments into parameter memory, the call, the results out of it."""
     passed = [_passed(parameter, argument) for parameter, argument in zip(parameters, arguments, strict=True)]
     trace.write("{")
@@ -114,6 +116,6 @@ def _passed(parameter: Parameter, argument: Any) -> Any:
     return argument.address if isinstance(parameter.annotation, PointerType) else argument
 
 
-def function(function: Callable[..., Any]) -> DeviceFunction:
+def function(function: Callable[..., object]) -> DeviceFunction:
     """Make a Python function a device function: called in a kernel, it is a `call`."""
     return DeviceFunction(function, here())

@@ -41,7 +41,7 @@ class Components:
     def __repr__(self) -> str:
         return f"{self._register.name}: {self._register.text}"
 
-    def _as_one(self, *_: Any) -> NoReturn:
+    def _as_one(self, *_: object) -> NoReturn:
         name = self._register.name[1:]
         refuse(
             "not-an-operand",

@@ -36,12 +36,12 @@ class Kernel(Launchable):
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         target: str,
         version: Version | None,
         directives: dict[str, tuple[int, ...]],
         position: SourcePosition,
-        constants: dict[str, Any] | None = None,
+        constants: dict[str, object] | None = None,
     ) -> None:
         self.function = function
         self.target = target
@@ -59,7 +59,7 @@ class Kernel(Launchable):
         given = "".join(f"_{name}_{text:.40}" for name, text in texts.items())
         return "".join(c if c.isascii() and (c.isalnum() or c in "_$") else "_" for c in self.function.__name__ + given)
 
-    def specialize(self, **constants: Any) -> Kernel:
+    def specialize(self, **constants: object) -> Kernel:
         """The kernel with other compile-time arguments."""
         refuse_unknown(self.function, inspect.getfullargspec(self.function).kwonlyargs, constants)
         chosen = self.constants | constants
@@ -107,10 +107,10 @@ class Kernel(Launchable):
         """The kernel in its module."""
         return self.module[self.name]
 
-    def __getitem__(self, _: Any) -> NoReturn:
+    def __getitem__(self, _: object) -> NoReturn:
         self()  # `kernel[grid](...)`, as Triton and Numba have it
 
-    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+    def __call__(self, *_: Any, **__: object) -> NoReturn:
         refuse(
             "kernel-call",
             f"`{self.name}` is a kernel, which the host launches",
@@ -120,7 +120,7 @@ class Kernel(Launchable):
             ],
         )
 
-    def _launch(self, args: Sequence[Any], options: LaunchOptions) -> Result:
+    def _launch(self, args: Sequence[object], options: LaunchOptions) -> Result:
         """Run it, as a kernel in PTX runs; findings show the Python line first."""
         entry = self.entry  # written now, and what is wrong with it is reported as it is
         try:
@@ -133,7 +133,7 @@ class Kernel(Launchable):
             raise
         return replace(result, diagnostics=at_origin(self.module, result.diagnostics))
 
-    def set(self, name: str, value: Any, dtype: Any = None) -> None:
+    def set(self, name: str, value: object, dtype: Any = None) -> None:
         """Give a variable a value, as `ptxlab.ir.Module.set` does."""
         self.module.set(name, value, dtype)
 
@@ -152,7 +152,7 @@ class Kernel(Launchable):
     def _parameters(self) -> list[Parameter]:
         return read_parameters(self.function, self._position)[0]
 
-    def passed_args(self, args: Sequence[Any]) -> list[Any]:
+    def passed_args(self, args: Sequence[object]) -> list[object]:
         """The arguments as the program takes them."""
         values = list(args)
         for number, (parameter, value) in enumerate(zip(self._parameters, args, strict=False)):
@@ -209,14 +209,14 @@ def kernel(
     chosen = {name: numbers_of(name, value, position) for name, value in directives.items()}
     wanted = version_of(version, position)
 
-    def make(function: Callable[..., Any]) -> Kernel:
+    def make(function: Callable[..., object]) -> Kernel:
         check_function(function, position)
         return Kernel(function, target, wanted, chosen, position)
 
     return make if function is None else make(function)
 
 
-def check_function(function: Any, position: SourcePosition) -> None:
+def check_function(function: object, position: SourcePosition) -> None:
     """Refuse what is not a function, and one whose Python a call does not run."""
     if not inspect.isfunction(function):
         refuse(
@@ -303,7 +303,7 @@ def _refuse_recursion(kernel: Kernel, problem: RecursionError) -> NoReturn:
     )
 
 
-def _refuse_return(kernel: Kernel, result: Any) -> NoReturn:
+def _refuse_return(kernel: Kernel, result: object) -> NoReturn:
     code = kernel.function.__code__
     definition = definition_of(code)
     returns = [node for node in ast.walk(definition or ast.Pass()) if isinstance(node, ast.Return) and node.value]
@@ -317,7 +317,9 @@ def _refuse_return(kernel: Kernel, result: Any) -> NoReturn:
     )
 
 
-def load_parameters(trace: Trace, parameters: list[Parameter], position: SourcePosition, of_kernel: bool) -> list[Any]:
+def load_parameters(
+    trace: Trace, parameters: list[Parameter], position: SourcePosition, of_kernel: bool
+) -> list[object]:
     """All parameters in registers. The lines that do so come from the decorator."""
     trace.position = position
     values = [parameter.load(of_kernel) for parameter in parameters]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType, TracebackType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ptxlab.ir.inlining import MOST_CALLS
 from ptxlab.ir.origin import line_span
@@ -132,7 +132,7 @@ def refuse_line(code: str, message: str, file: str, line: int, label: str, helps
 
 
 def refuse_parameter(
-    code: str, message: str, function: Callable[..., Any], name: str, helps: Sequence[str] = ()
+    code: str, message: str, function: Callable[..., object], name: str, helps: Sequence[str] = ()
 ) -> NoReturn:
     """Raise an error that shows the line of a parameter, or of the function itself."""
     raise PtxError([error(code, message, head_span(function.__code__, name), helps=helps)])

@@ -44,7 +44,7 @@ def dynamic_shared(element: type[Scalar], *extents: int, align: int = 16) -> Arr
 
 
 def constant(
-    element: type[Scalar], values: Iterable[Any] | int, *, align: int | None = None, name: str = "constants"
+    element: type[Scalar], values: Iterable[object] | int, *, align: int | None = None, name: str = "constants"
 ) -> Array:
     """A table in constant memory, with its values; or with so many zeros, until the host sets it."""
     count, listed = (None, values) if isinstance(values, Iterable) else (values, None)
@@ -54,7 +54,7 @@ def constant(
 def global_(
     element: type[Scalar],
     count: int | None = None,
-    values: Iterable[Any] | None = None,
+    values: Iterable[object] | None = None,
     *,
     align: int | None = None,
     name: str = "global_array",
@@ -64,7 +64,7 @@ def global_(
 
 
 def _module_variable(
-    space: str, element: type[Scalar], count: int | None, values: Iterable[Any] | None, align: int | None, name: str
+    space: str, element: type[Scalar], count: int | None, values: Iterable[object] | None, align: int | None, name: str
 ) -> Array:
     program = current("a variable").program
     chosen = program.unique(name)

@@ -84,7 +84,7 @@ class Module:
         """The program, as `ptxlab.parse` reads it."""
         return self.program.module
 
-    def set(self, name: str, value: Any, dtype: Any = None) -> None:
+    def set(self, name: str, value: object, dtype: Any = None) -> None:
         """Give a variable a value, as `ptxlab.ir.Module.set` does."""
         self.module.set(name, value, dtype)
 

@@ -52,7 +52,7 @@ class Text(Operand):
         return self.text
 
 
-def describe(argument: Any) -> str:
+def describe(argument: object) -> str:
     """An argument in a message."""
     if isinstance(argument, Operand):
         return argument.described()

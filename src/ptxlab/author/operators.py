@@ -55,7 +55,7 @@ def _operands(cls: type[Any], a: Any, b: Any) -> list[Any]:
     return [cls(side) if is_number(side) else side for side in (a, b)]
 
 
-def in_place(symbol: str, a: R, b: Any) -> R:
+def in_place(symbol: str, a: R, b: object) -> R:
     """`a += b` and its like: the result goes into the register of `a`."""
     result: R = binary(symbol, a, b, out=a)
     return result
@@ -133,7 +133,7 @@ def conversion(wanted: Type, given: Type) -> str:
     return "`ptx.cvt` has the forms"
 
 
-def _check_number(symbol: str, number: Any, type: Any) -> None:
+def _check_number(symbol: str, number: object, type: Type) -> None:
     if not is_number(number):
         refuse(
             "not-an-operand",
@@ -156,7 +156,7 @@ def _check_number(symbol: str, number: Any, type: Any) -> None:
             refuse("immediate-range", f"{number} is {side} every `{type.name}`")
 
 
-def shift(symbol: str, a: Any, count: Any, out: Any = None) -> Any:
+def shift(symbol: str, a: object, count: Any, out: Any = None) -> Any:
     """`a << count`, `a >> count`; the result has the type of `a`, or of the count where `a` is a number."""
     if not isinstance(a, Register):
         if count.type.kind not in "us" or count.type.width != 32:
@@ -210,7 +210,7 @@ def compare(relation: str, a: Any, b: Any) -> Any:
     )
 
 
-def assign(register: Register, value: Any) -> None:
+def assign(register: Register, value: object) -> None:
     """Write a value of its own type, or a number, into a register."""
     type_ = register.type
     if isinstance(value, Register):
@@ -267,13 +267,13 @@ class Negation(Operand):
     def _made(self) -> Any:
         return emit("not.pred", [self.value])
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: object) -> Any:
         return binary("&", self._made(), other)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: object) -> Any:
         return binary("|", self._made(), other)
 
-    def __xor__(self, other: Any) -> Any:
+    def __xor__(self, other: object) -> Any:
         return binary("^", self._made(), other)
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__

@@ -88,8 +88,8 @@ class Parameter:
 
 
 def read_parameters(
-    function: Callable[..., Any], position: SourcePosition
-) -> tuple[list[Parameter], dict[str, inspect.Parameter], Any]:
+    function: Callable[..., object], position: SourcePosition
+) -> tuple[list[Parameter], dict[str, inspect.Parameter], object]:
     """The parameters, the compile-time ones (keyword-only) by name, and what is returned."""
     annotations = _annotations(function)
     parameters, constants = [], {}
@@ -103,7 +103,7 @@ def read_parameters(
     return parameters, constants, annotations.get("return")
 
 
-def _check_parameter(function: Callable[..., Any], given: inspect.Parameter, annotation: Any) -> None:
+def _check_parameter(function: Callable[..., object], given: inspect.Parameter, annotation: object) -> None:
     name, what = given.name, f"parameter `{given.name}` of `{function.__name__}`"
     if given.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
         refuse_parameter(
@@ -121,7 +121,7 @@ def _check_parameter(function: Callable[..., Any], given: inspect.Parameter, ann
 
 
 def check_constants(
-    function: Callable[..., Any], constants: Mapping[str, inspect.Parameter], given: Mapping[str, Any], how: str
+    function: Callable[..., object], constants: Mapping[str, inspect.Parameter], given: Mapping[str, object], how: str
 ) -> None:
     """Refuse compile-time arguments that a function does not have, and without those that it needs."""
     refuse_unknown(function, constants, given)
@@ -131,7 +131,7 @@ def check_constants(
             refuse_parameter("missing-argument", message, function, name, [how.format(name)])
 
 
-def refuse_unknown(function: Callable[..., Any], constants: Collection[str], given: Mapping[str, Any]) -> None:
+def refuse_unknown(function: Callable[..., object], constants: Collection[str], given: Mapping[str, object]) -> None:
     """Refuse compile-time arguments that a function does not have."""
     known = ", ".join(f"`{name}`" for name in constants) or "none"
     for name in given:
@@ -140,13 +140,13 @@ def refuse_unknown(function: Callable[..., Any], constants: Collection[str], giv
             refuse("unknown-argument", message, helps=[f"it has {known}"])
 
 
-def constants_key(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def constants_key(given: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     """What distinguishes compile-time arguments: their text, of arrays that of all elements."""
     texts = {name: repr(value.tolist() if hasattr(value, "tolist") else value) for name, value in given.items()}
     return tuple(sorted(texts.items()))
 
 
-def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
+def _annotations(function: Callable[..., object]) -> dict[str, object]:
     """Annotations with those that are text looked up, also among the names of the functions around."""
     names = dict(inspect.getclosurevars(function).nonlocals) if function.__closure__ else {}
     try:
@@ -168,7 +168,7 @@ def _is_unknown(annotation: str, problem: Exception) -> bool:
     return (getattr(problem, "name", None) or annotation) in annotation
 
 
-def return_types(annotation: Any, position: SourcePosition) -> list[Any]:
+def return_types(annotation: Any, position: SourcePosition) -> list[object]:
     """What a device function returns: numbers, and structures with fields."""
     if annotation is None or annotation is type(None):
         return []

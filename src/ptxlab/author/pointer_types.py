@@ -1,6 +1,6 @@
 """Annotations of parameters and fields that are pointers: `pointer[f32]`, `shared_pointer[f32]`."""
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ptxlab.author.elements import PointerType, element_of, is_structure
 from ptxlab.author.lines import refuse
@@ -27,7 +27,7 @@ else:
 
         space = "global"
 
-        def __class_getitem__(cls, item: Any) -> PointerType:
+        def __class_getitem__(cls, item: object) -> PointerType:
             element, space = item if isinstance(item, tuple) else (item, cls.space)
             if space not in _POINTED:
                 known = ", ".join(f"`{name}`" for name in _POINTED)

@@ -140,7 +140,7 @@ class Pointer(Operand):
         """A pointer to another type, so many bytes after this one."""
         return Pointer(element, self.space, self.register, self.symbol, self.offset + offset)
 
-    def _advance(self, steps: Sequence[tuple[Any, int]], out: Scalar | None = None) -> Pointer:
+    def _advance(self, steps: Sequence[tuple[object, int]], out: Scalar | None = None) -> Pointer:
         """This address and each index times its bytes: numbers go into the offset, registers cost a `mad` each."""
         offset, register, symbol = self.offset, self.register, self.symbol
         for index, size in steps:
@@ -174,13 +174,13 @@ class Pointer(Operand):
             register.set(self._base)
         return self._elsewhere(self.space, register)
 
-    def __sub__(self, index: Any) -> Pointer:
+    def __sub__(self, index: object) -> Pointer:
         return self + -self._subtracted(index)
 
-    def __isub__(self, index: Any) -> Self:
+    def __isub__(self, index: object) -> Self:
         return self.__iadd__(-self._subtracted(index))
 
-    def _subtracted(self, index: Any) -> int:
+    def _subtracted(self, index: object) -> int:
         if isinstance(index, Pointer):
             refuse(
                 "no-operator",
@@ -211,7 +211,7 @@ class Pointer(Operand):
         """The pointer to an element."""
         return self._lend(self._element(indices))
 
-    def _element(self, indices: tuple[Any, ...]) -> Pointer:
+    def _element(self, indices: tuple[object, ...]) -> Pointer:
         if len(indices) != 1:
             refuse("not-an-index", f"a pointer takes one index, {len(indices)} given")
         return self._advance([(indices[0], self.size)])
@@ -236,16 +236,16 @@ class Pointer(Operand):
 
     __hash__ = object.__hash__
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> Any:
         return self._compare("lt", other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: object) -> Any:
         return self._compare("le", other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> Any:
         return self._compare("gt", other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: object) -> Any:
         return self._compare("ge", other)
 
     def __eq__(self, other: object) -> Any:
@@ -254,7 +254,7 @@ class Pointer(Operand):
     def __ne__(self, other: object) -> Any:
         return self._compare("ne", other)
 
-    def _compare(self, relation: str, other: Any) -> Any:
+    def _compare(self, relation: str, other: object) -> Any:
         """`p < end`: a predicate, of the addresses."""
         if not isinstance(other, Pointer) or other.space != self.space:
             refuse(
@@ -284,7 +284,7 @@ class Pointer(Operand):
             parts = [part if isinstance(part, Scalar) else self.element(part) for part in parts]
         emit(f"st{self._modifiers}", [self, tuple(parts) if self.lanes > 1 else parts[0]])
 
-    def _check_stored(self, value: Any) -> None:
+    def _check_stored(self, value: object) -> None:
         wanted = self.element.type
         if isinstance(value, Scalar) and not stores(wanted, value.type):
             helps = [f"convert it: {conversion(wanted, value.type)}"]
@@ -299,7 +299,7 @@ class Pointer(Operand):
         space = f".{self.space}" if self.space else ""
         return f"{space}{f'.v{self.lanes}' if self.lanes > 1 else ''}.{memory_type(self.element)}"
 
-    def view(self, element: Any) -> Pointer:
+    def view(self, element: object) -> Pointer:
         """The same address, of elements of another type."""
         return pointing(element, self.space, self.register, self.symbol, self.offset)
 
@@ -323,7 +323,7 @@ class Pointer(Operand):
         return self.vector(8)
 
 
-def _whole(index: Any) -> int:
+def _whole(index: object) -> int:
     if not hasattr(index, "__index__") or hasattr(index, "__len__"):
         refuse("not-an-index", f"{index!r:.40} is not an index", helps=["an index is an integer or a register"])
     return operator.index(index)
@@ -342,7 +342,7 @@ def _multiply_add(index: Scalar, size: int, base: Scalar, out: Scalar | None) ->
     return value
 
 
-def address(base: Any, offset: Any = 0) -> Pointer:
+def address(base: Pointer, offset: Any = 0) -> Pointer:
     """An address some bytes after a pointer; also of a `u64` or `u32` register, then a generic one."""
     if isinstance(base, Scalar):
         base = Pointer(b16, None, base)
@@ -351,7 +351,7 @@ def address(base: Any, offset: Any = 0) -> Pointer:
     return base._advance([(offset, 1)])
 
 
-def pointer_to(element: Any, space: str | None, register: Scalar) -> Pointer:
+def pointer_to(element: object, space: str | None, register: Scalar) -> Pointer:
     """A pointer whose address a register holds."""
     return pointing(element, space, register)
 

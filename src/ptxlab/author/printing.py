@@ -19,7 +19,7 @@ _DECLARATION = "\n.extern .func (.param .b32 result) vprintf(\n    .param .b64 f
 _CONVERSION = re.compile(r"%(?:%|[-+ #0]*(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|j|z|t)?([diouxXcpsaAeEfFgG]))")
 
 
-def printf(format: str, *arguments: Any) -> None:
+def printf(format: str, *arguments: object) -> None:
     """Print from the GPU. `%f` takes a double, so that `f32` is converted, as C does; `%llu` takes 64 bits."""
     trace = current("`ptx.printf`")
     program = trace.program
@@ -64,7 +64,7 @@ def _conversions(format: str) -> list[tuple[str, bool, int]]:
     return found
 
 
-def _promoted(argument: Any, conversion: tuple[str, bool, int]) -> Any:
+def _promoted(argument: Any, conversion: tuple[str, bool, int]) -> Scalar:
     """An argument as C passes it to a function of any arguments: integers of 32 or 64 bits, doubles."""
     text, is_float, bits = conversion
     if is_number(argument) and (is_float or hasattr(argument, "__index__")):
@@ -81,7 +81,7 @@ def _promoted(argument: Any, conversion: tuple[str, bool, int]) -> Any:
     return value
 
 
-def _fitting(argument: Any) -> list[str]:
+def _fitting(argument: object) -> list[str]:
     if not isinstance(argument, Scalar) or argument.type.lanes > 1:
         return ["registers and Python numbers are printed"]
     type = argument.type

@@ -29,7 +29,7 @@ def registers(prefix: str, cls: type[Scalar], count: int) -> list[Any]:
     return [cls.named(f"{prefix}{number}", trace) for number in range(count)]
 
 
-def register(name: str, cls: type[Scalar], *, declare: bool = True) -> Any:
+def register(name: str, cls: type[Scalar], *, declare: bool = True) -> Scalar:
     """Declare `.reg .type name` here, unless the head of the function does, and return the register."""
     trace = current("`ptx.register`")
     trace.names.update((name, name.rstrip("0123456789")))
@@ -59,7 +59,7 @@ def symbol(name: str, space: str) -> Pointer:
     return Pointer(b8, space, symbol=name)
 
 
-def at(base: Any, offset: int) -> Text:
+def at(base: object, offset: int) -> Text:
     """`[base+offset]` of a register or variable, in whichever state space the instruction says."""
     if isinstance(base, Pointer) and base.symbol is not None:
         return Text(f"[{base.symbol}+{base.offset + offset}]", ("[", base.base_shape))

@@ -149,7 +149,7 @@ class Register(Operand):
             ],
         )
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: object, **_: object) -> Any:
         """What NumPy calls for `numpy.float32(2) * x`, and for functions such as `numpy.exp(x)`, which can't be."""
         operator = getattr(self, _REFLECTED.get(ufunc.__name__, ""), None)
         if operator is None or method != "__call__" or inputs[0] is self:
@@ -160,7 +160,7 @@ class Register(Operand):
             )
         return operator(inputs[0])
 
-    def _known_only_on_the_gpu(self, *_: Any) -> NoReturn:
+    def _known_only_on_the_gpu(self, *_: object) -> NoReturn:
         refuse(
             "value-needed",
             f"Python needs the number in `{self.name}` ({self.type.name}), which is known only on the GPU",

@@ -52,7 +52,7 @@ class Spelling:
             found = self._next[word] = Spelling(".".join(parts), forms)
         return found
 
-    def __call__(self, *operands: Any, out: Any = None, when: Any = None, pair: bool = False, **other: Any) -> Any:
+    def __call__(self, *operands: Any, out: Any = None, when: Any = None, pair: bool = False, **other: object) -> Any:
         """Write the instruction and return its result: a value, a tuple of values, or None.
 
         `out` names the registers to write instead of fresh ones; `when` is the predicate that guards the instruction;

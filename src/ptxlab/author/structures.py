@@ -25,7 +25,7 @@ class struct(Structure):  # noqa: N801 - used in annotations beside `f32`
         size, align = item if isinstance(item, tuple) else (item, 8)
         return StructType(size, align)
 
-    def __init__(self, *values: Any, **named: Any) -> None:
+    def __init__(self, *values: object, **named: object) -> None:
         cls = type(self)
         fields = structure_of(cls, here()).fields
         given = dict(zip(fields, values, strict=False))
@@ -53,7 +53,7 @@ else:
     tensor_map = struct[128, 64]
 
 
-def tensor_maps(count: int) -> Any:
+def tensor_maps(count: int) -> StructType:
     """The annotation of one parameter with several tensor maps: each is 128 bytes after the one before."""
     return StructType(128 * count, 64)
 
@@ -83,7 +83,7 @@ def structure_of(annotation: Any, position: SourcePosition) -> Any:
     return StructType(size, align, dict(zip(parts, zip(offsets, parts.values(), strict=True), strict=True)), annotation)
 
 
-def is_number(annotation: Any) -> bool:
+def is_number(annotation: object) -> bool:
     """Whether an annotation is a type that memory can hold."""
     return isinstance(annotation, type) and issubclass(annotation, Scalar) and annotation.type.kind != "p"
 
@@ -138,7 +138,7 @@ def check_given(what: str, annotation: Any, value: Any) -> None:
         refuse("operand-type", f"{what} is {_described(value)}, expected {wanted}", helps=helps)
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     if isinstance(value, InMemory):
         return f"a `{value._type}`"
     return f"a `{type(value).__name__}`" if isinstance(value, struct) else describe(value)

@@ -121,7 +121,7 @@ class TilePointer(Pointer):
         self._low = low  # the bytes of the column are less, a power of two; None if not known
         self._position = position  # row and column, where Python knows both
 
-    def move(self, rows: Any = 0, columns: Any = 0, copy: Any = 0) -> TilePointer:
+    def move(self, rows: int | u32 = 0, columns: int = 0, copy: int | u32 = 0) -> TilePointer:
         """The element so many rows and columns on, in the tile so many copies on.
 
         Rows become part of the address. Columns do too, unless the tile is swizzled: then they cost one `xor`. A copy
@@ -155,7 +155,7 @@ class TilePointer(Pointer):
             base = base._moved(base.register ^ tile.swizzle.apply(right), None, base.offset)
         return TilePointer(tile, base._advance([(down, 1)]), self._low)
 
-    def _check_numbers(self, **steps: Any) -> None:
+    def _check_numbers(self, **steps: object) -> None:
         for name, step in steps.items():
             if isinstance(step, Scalar) and self.tile.swizzle is not None:
                 refuse(

@@ -61,7 +61,7 @@ class TracedModule:
     untyped: bool = False  # whether results are bits
     items: list[str] = field(default_factory=list)
     files: dict[str, int] = field(default_factory=dict)
-    functions: dict[Any, str] = field(default_factory=dict)  # device functions that are written already
+    functions: dict[object, str] = field(default_factory=dict)  # device functions that are written already
     names: set[str] = field(default_factory=set)
     dynamic_alignment: int = 0  # of the shared memory whose size the launch says
     needed: Version = (1, 0)

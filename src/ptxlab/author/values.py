@@ -26,17 +26,17 @@ class Scalar(Register):
         if value is not None:
             operators.assign(self, value)
 
-    def set(self, value: Any) -> None:
+    def set(self, value: object) -> None:
         """Write `value` into this register, by a `mov`."""
         operators.assign(self, value)
 
-    def __pow__(self, other: Any) -> NoReturn:
+    def __pow__(self, other: object) -> NoReturn:
         operators.refuse_operator("**", self, "multiply, or `ptx.ex2.approx.f32` of a product with `ptx.lg2`")
 
-    def __divmod__(self, other: Any) -> NoReturn:
+    def __divmod__(self, other: object) -> NoReturn:
         operators.refuse_operator("divmod", self, "two are: `a // b` and `a % b`")
 
-    def _round(self, *_: Any) -> NoReturn:
+    def _round(self, *_: object) -> NoReturn:
         name = self.type.name
         operators.refuse_operator(
             "round",
@@ -51,95 +51,95 @@ class Scalar(Register):
 
     __hash__ = object.__hash__
 
-    def __add__(self: V, other: Any) -> V:
+    def __add__(self: V, other: object) -> V:
         return operators.binary("+", self, other)
 
-    def __radd__(self: V, other: Any) -> V:
+    def __radd__(self: V, other: object) -> V:
         return operators.binary("+", other, self)
 
-    def __iadd__(self: V, other: Any) -> V:
+    def __iadd__(self: V, other: object) -> V:
         return operators.in_place("+", self, other)
 
-    def __sub__(self: V, other: Any) -> V:
+    def __sub__(self: V, other: object) -> V:
         return operators.binary("-", self, other)
 
-    def __rsub__(self: V, other: Any) -> V:
+    def __rsub__(self: V, other: object) -> V:
         return operators.binary("-", other, self)
 
-    def __isub__(self: V, other: Any) -> V:
+    def __isub__(self: V, other: object) -> V:
         return operators.in_place("-", self, other)
 
-    def __mul__(self: V, other: Any) -> V:
+    def __mul__(self: V, other: object) -> V:
         return operators.binary("*", self, other)
 
-    def __rmul__(self: V, other: Any) -> V:
+    def __rmul__(self: V, other: object) -> V:
         return operators.binary("*", other, self)
 
-    def __imul__(self: V, other: Any) -> V:
+    def __imul__(self: V, other: object) -> V:
         return operators.in_place("*", self, other)
 
-    def __truediv__(self: V, other: Any) -> V:
+    def __truediv__(self: V, other: object) -> V:
         return operators.binary("/", self, other)
 
-    def __rtruediv__(self: V, other: Any) -> V:
+    def __rtruediv__(self: V, other: object) -> V:
         return operators.binary("/", other, self)
 
-    def __floordiv__(self: V, other: Any) -> V:
+    def __floordiv__(self: V, other: object) -> V:
         return operators.binary("//", self, other)
 
-    def __rfloordiv__(self: V, other: Any) -> V:
+    def __rfloordiv__(self: V, other: object) -> V:
         return operators.binary("//", other, self)
 
-    def __mod__(self: V, other: Any) -> V:
+    def __mod__(self: V, other: object) -> V:
         return operators.binary("%", self, other)
 
-    def __rmod__(self: V, other: Any) -> V:
+    def __rmod__(self: V, other: object) -> V:
         return operators.binary("%", other, self)
 
-    def __and__(self: V, other: Any) -> V:
+    def __and__(self: V, other: object) -> V:
         return operators.binary("&", self, other)
 
-    def __rand__(self: V, other: Any) -> V:
+    def __rand__(self: V, other: object) -> V:
         return operators.binary("&", other, self)
 
-    def __iand__(self: V, other: Any) -> V:
+    def __iand__(self: V, other: object) -> V:
         return operators.in_place("&", self, other)
 
-    def __or__(self: V, other: Any) -> V:
+    def __or__(self: V, other: object) -> V:
         return operators.binary("|", self, other)
 
-    def __ror__(self: V, other: Any) -> V:
+    def __ror__(self: V, other: object) -> V:
         return operators.binary("|", other, self)
 
-    def __ior__(self: V, other: Any) -> V:
+    def __ior__(self: V, other: object) -> V:
         return operators.in_place("|", self, other)
 
-    def __xor__(self: V, other: Any) -> V:
+    def __xor__(self: V, other: object) -> V:
         return operators.binary("^", self, other)
 
-    def __rxor__(self: V, other: Any) -> V:
+    def __rxor__(self: V, other: object) -> V:
         return operators.binary("^", other, self)
 
-    def __ixor__(self: V, other: Any) -> V:
+    def __ixor__(self: V, other: object) -> V:
         return operators.in_place("^", self, other)
 
-    def __lshift__(self: V, other: Any) -> V:
+    def __lshift__(self: V, other: object) -> V:
         return operators.shift("<<", self, other)
 
-    def __rlshift__(self: V, other: Any) -> V:
+    def __rlshift__(self: V, other: object) -> V:
         return operators.shift("<<", other, self)
 
-    def __rrshift__(self: V, other: Any) -> V:
+    def __rrshift__(self: V, other: object) -> V:
         return operators.shift(">>", other, self)
 
-    def __ilshift__(self: V, other: Any) -> V:
+    def __ilshift__(self: V, other: object) -> V:
         operators.shift("<<", self, other, out=self)
         return self
 
-    def __rshift__(self: V, other: Any) -> V:
+    def __rshift__(self: V, other: object) -> V:
         return operators.shift(">>", self, other)
 
-    def __irshift__(self: V, other: Any) -> V:
+    def __irshift__(self: V, other: object) -> V:
         operators.shift(">>", self, other, out=self)
         return self
 
@@ -152,16 +152,16 @@ class Scalar(Register):
     def __abs__(self: V) -> V:
         return operators.unary("abs", self)
 
-    def __lt__(self, other: Any) -> pred:
+    def __lt__(self, other: object) -> pred:
         return operators.compare("lt", self, other)
 
-    def __le__(self, other: Any) -> pred:
+    def __le__(self, other: object) -> pred:
         return operators.compare("le", self, other)
 
-    def __gt__(self, other: Any) -> pred:
+    def __gt__(self, other: object) -> pred:
         return operators.compare("gt", self, other)
 
-    def __ge__(self, other: Any) -> pred:
+    def __ge__(self, other: object) -> pred:
         return operators.compare("ge", self, other)
 
     def __eq__(self, other: object) -> pred:  # type: ignore[override]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ptxlab.author.constants import is_number
 from ptxlab.author.lines import NoSuchName, refuse
@@ -68,7 +68,7 @@ def explain_spelling(text: str) -> NoReturn:
     refuse("illegal-modifier", f"`{text}` has its modifiers in the wrong order", "wrong order", notes=notes)
 
 
-def explain_mismatch(text: str, arguments: Sequence[Any], wrong: Sequence[Wrong]) -> NoReturn:
+def explain_mismatch(text: str, arguments: Sequence[object], wrong: Sequence[Wrong]) -> NoReturn:
     """The operands fit no form of the spelling: say what is wrong with them for the form that comes nearest."""
     # A wrong count is worse than a wrong `out=`, that than a wrong operand, an early one worse than a late one.
     candidate, problem, index, expected = min(wrong, key=lambda w: (w[1] == "count", w[1] == "results", -w[2]))
@@ -116,7 +116,7 @@ def explain_mismatch(text: str, arguments: Sequence[Any], wrong: Sequence[Wrong]
     )
 
 
-def _explain_part(text: str, address: Expected, parts: Sequence[Any], notes: list[str]) -> None:
+def _explain_part(text: str, address: Expected, parts: Sequence[object], notes: list[str]) -> None:
     """What follows the base of an address has the wrong number of elements, as coordinates of another dimension."""
     for part, given in zip(address.inner, parts, strict=False):
         count = len(given) if isinstance(given, (tuple, list)) else 0

@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -74,7 +74,7 @@ def parse_argument(text: str, option: str = "--arg") -> Argument:
     return _named(_parse_again(text, rest if not how else array, how, option), name)
 
 
-def make_arguments(arguments: Sequence[Argument], seed: Sequence[int]) -> list[Any]:
+def make_arguments(arguments: Sequence[Argument], seed: Sequence[int]) -> list[object]:
     """What a launch takes; random data are each argument's own."""
     known: Known = {}
     return [argument.make((*seed, number), known) for number, argument in enumerate(arguments)]

@@ -125,7 +125,7 @@ def spell_occupancy(held: Occupancy | None, threads: int, assumed: bool) -> str:
     return f"{held.fraction:.0%}: {blocks}, limited by {held.limiter}"
 
 
-def as_object(assembly: Assembly, text: str, threads: int | None) -> dict[str, Any]:
+def as_object(assembly: Assembly, text: str, threads: int | None) -> dict[str, object]:
     """All that is known of an assembly, for programs."""
     from ptxlab.ir.mangled import plain
 

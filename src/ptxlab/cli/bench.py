@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ptxlab.measure import Record
 
 
-def read_size(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> list[dict[str, Any]]:
+def read_size(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> list[dict[str, int | str]]:
     """`m=4096,n=4096,k=512` as names and values; what is not a number is a word, such as a type."""
     found = []
     for value in values:
@@ -52,7 +52,7 @@ def command(
     context: click.Context,
     name: str | None,
     whole: bool,
-    sizes: list[dict[str, Any]],
+    sizes: list[dict[str, object]],
     variants: tuple[str, ...],
     rounds: int,
     seed: int,
@@ -114,7 +114,7 @@ def command(
         context.exit(1)
 
 
-def check_folders(name: str | None, whole: bool, paths: Sequence[Path], others: Sequence[Any]) -> None:
+def check_folders(name: str | None, whole: bool, paths: Sequence[Path], others: Sequence[object]) -> None:
     """Refuse what does not go with --all, files where it wants folders, and folders without it."""
     if whole and (name is not None or any(one is not None for one in others)):
         raise click.UsageError("`--all` goes with --json, --from, --rounds and --seed only")
@@ -194,7 +194,7 @@ def read_record(path: Path) -> Record:
 
 
 def measure_entry(
-    name: str, sizes: list[dict[str, Any]], variants: Sequence[str], rounds: int, seed: int, kept: Path | None
+    name: str, sizes: list[dict[str, object]], variants: Sequence[str], rounds: int, seed: int, kept: Path | None
 ) -> Record:
     """Measure a kernel by its name, and say how far it is; what is measured is kept at once."""
     from ptxlab import kernels

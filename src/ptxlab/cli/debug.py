@@ -290,7 +290,7 @@ def opener(session: Session) -> Callable[[dict[str, Any]], Opened]:
     """What answers launch requests; all that is wrong with one is said in one text."""
     from ptxlab.debug import UnknownError
 
-    def open(given: dict[str, Any]) -> Opened:
+    def open(given: dict[str, object]) -> Opened:
         try:
             return session.with_request(given).open()
         except (PtxError, KernelError) as wrong:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -56,7 +56,7 @@ def spell(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-def as_object(gpu: Gpu, release: str | None) -> dict[str, Any]:
+def as_object(gpu: Gpu, release: str | None) -> dict[str, object]:
     """All that is known of a GPU, for programs."""
     return {
         "device": f"cuda:{gpu.number}",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -33,7 +32,9 @@ _BUILD_OPTIONS = "-g -lineinfo"
 @gate_options
 @format_option
 @click.pass_context
-def command(context: click.Context, /, program: Path, args: tuple[str, ...], build: str | None, **given: Any) -> None:
+def command(
+    context: click.Context, /, program: Path, args: tuple[str, ...], build: str | None, **given: object
+) -> None:
     """Run a program that was built by nvcc, with its arguments ARGS; its kernels run on the emulator.
 
     The program's calls of the CUDA runtime and driver are answered by ptxlab; it must have PTX in it, as nvcc puts it

@@ -31,7 +31,7 @@ WIDTH = 100  # of lines that are not for a terminal
 @click.option("--ws", is_flag=True, help="It is the instruction descriptor of a tcgen05.mma.ws.")
 @click.option("--format", "format", type=click.Choice(["full", "json"]), default="full", show_default=True,
               help="Text for people, or JSON for programs.")  # fmt: skip
-def command(subject: str | None, form: str | None, format: str, **how: Any) -> None:
+def command(subject: str | None, form: str | None, format: str, **how: object) -> None:
     """Print the page of a rule, the forms of an instruction, what a word is, or what a descriptor or tensor map says.
 
     SUBJECT is the code of a diagnostic, an opcode with as many of its modifiers as you like, a special register, a
@@ -103,7 +103,7 @@ def explain_number(subject: str, form: str | None, format: str, how: dict[str, A
         click.get_current_context().exit(1)
 
 
-def _print_json(value: Any) -> None:
+def _print_json(value: object) -> None:
     import json
 
     click.echo(json.dumps(value, indent=2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -35,7 +35,7 @@ def show(kernel: Function, found: Exploration, findings: Sequence[Diagnostic], n
     show_findings(findings, name, format)
 
 
-def as_object(kernel: Function, found: Exploration, findings: Sequence[Diagnostic]) -> dict[str, Any]:
+def as_object(kernel: Function, found: Exploration, findings: Sequence[Diagnostic]) -> dict[str, object]:
     """All of it, for programs."""
     return {
         "kernel": kernel.name,

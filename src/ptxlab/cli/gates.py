@@ -40,7 +40,7 @@ class Gate:
         return cls(selection, given.get("fail_on"), bool(given.get("exit_zero")))
 
 
-def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+def _keep(context: click.Context, parameter: click.Parameter, value: tuple[str, ...] | None) -> None:
     """Put the value of an option where `Gate.given` finds it."""
     context.meta.setdefault(_GIVEN, {})[parameter.name] = value
 

@@ -74,8 +74,9 @@ def _list(context: click.Context, parameter: click.Parameter, is_asked: bool) ->
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @click.pass_context
 def command(
-    context: click.Context, /, what: str, variant: str | None, sizes: Sequence[dict[str, Any]], sources: Sequence[Path],
-    html: Path | None, port: int | None, no_browser: bool, **given: Any,
+    context: click.Context, /, what: str, variant: str | None, sizes: Sequence[dict[str, object]],
+    sources: Sequence[Path],
+    html: Path | None, port: int | None, no_browser: bool, **given: object,
 ) -> None:  # fmt: skip
     """Inspect a run of a kernel in the browser: step by step, lane by lane, forwards and backwards.
 
@@ -121,7 +122,7 @@ def command(
     del owner
 
 
-def _recorded(context: click.Context, path: Path, given: dict[str, Any]) -> tuple[Trace, Any]:
+def _recorded(context: click.Context, path: Path, given: dict[str, Any]) -> tuple[Trace, object]:
     """The trace of a file, recorded now unless it is one; and what keeps it."""
     names = {field.name for field in fields(Session)}
     session = Session(path=path, **{name: value for name, value in given.items() if name in names})
@@ -138,7 +139,7 @@ def _recorded(context: click.Context, path: Path, given: dict[str, Any]) -> tupl
 
 def _gallery(
     name: str, variant: str | None, sizes: Sequence[dict[str, Any]], given: dict[str, Any]
-) -> tuple[Trace, Any]:  # fmt: skip
+) -> tuple[Trace, object]:  # fmt: skip
     """A kernel of the gallery, recorded at a small size."""
     from ptxlab import kernels
 
@@ -163,7 +164,7 @@ def _gallery(
     return result.trace, result
 
 
-def _launches(entry: Entry, variant: str, sizes: Sequence[dict[str, Any]], seed: int) -> list[Launch]:
+def _launches(entry: Entry, variant: str, sizes: Sequence[dict[str, object]], seed: int) -> list[Launch]:
     """What a variant launches at the first small size that it can do, or at the one that is asked for."""
     from ptxlab.launch.launches import UnsuitedError
     from ptxlab.measure import Host
@@ -177,8 +178,8 @@ def _launches(entry: Entry, variant: str, sizes: Sequence[dict[str, Any]], seed:
 
 
 def _lesson(
-    page: lessons.Page, variant: str | None, sizes: Sequence[dict[str, Any]], given: dict[str, Any]
-) -> tuple[Trace, Any]:  # fmt: skip
+    page: lessons.Page, variant: str | None, sizes: Sequence[dict[str, object]], given: dict[str, object]
+) -> tuple[Trace, object]:  # fmt: skip
     """A launch of a page of the documentation."""
     if given["arguments"] or sizes:
         raise click.UsageError(f"`{page.name}` has its own arguments; `--variant` chooses the launch: wrong, right")

@@ -17,7 +17,7 @@ def source_of(module: Module) -> Source | None:
     return next(iter(module.origins.values()), module.source)
 
 
-def by_source_line(module: Module, counters: dict[str, Any]) -> dict[str, Any]:
+def by_source_line(module: Module, counters: dict[str, Any]) -> dict[str, object]:
     """The counters with the lines of the source; several lines of PTX that come from one are added up."""
     if not module.origins or module.source is None or "lines" not in counters:
         return counters

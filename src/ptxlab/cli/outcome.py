@@ -48,7 +48,7 @@ class Observed:
         bits = numpy.dtype(f"u{self.after.itemsize}")
         return int(numpy.count_nonzero(self.before.view(bits) != self.after.view(bits)))
 
-    def as_object(self) -> dict[str, Any]:
+    def as_object(self) -> dict[str, object]:
         """What to show of it."""
         return {
             "name": self.name,
@@ -60,7 +60,7 @@ class Observed:
         }
 
 
-def copy_arrays(value: Any) -> Any:
+def copy_arrays(value: object) -> Any:
     """An argument with arrays of its own."""
     from dataclasses import replace
 
@@ -76,7 +76,7 @@ def copy_arrays(value: Any) -> Any:
 
 
 def watched_arguments(
-    kernel: Function, arguments: Sequence[Argument], before: Sequence[Any], after: Sequence[Any]
+    kernel: Function, arguments: Sequence[Argument], before: Sequence[object], after: Sequence[object]
 ) -> list[Observed]:
     """The arrays among the arguments of a kernel, each once; one in a structure is named by its offset."""
     from ptxlab.device.structures import leaves
@@ -91,7 +91,7 @@ def watched_arguments(
     return found
 
 
-def _names(kernel: Function, number: int, value: Any) -> list[str]:
+def _names(kernel: Function, number: int, value: object) -> list[str]:
     """What each leaf of an argument is called: by the parameter, and the offset in it."""
     from ptxlab.device.parameter_fields import fields_of
     from ptxlab.device.placing import place
@@ -194,7 +194,7 @@ class Run:
         """What to show of those that the kernel changed."""
         return [one.as_object() for one in observed if one.changed]
 
-    def as_object(self) -> dict[str, Any]:
+    def as_object(self) -> dict[str, object]:
         """All of it, for programs."""
         return {
             "kernel": self.kernel.name,
@@ -240,7 +240,7 @@ def finite(value: Any) -> Any:
     return value
 
 
-def summarise(array: ndarray[Any, Any]) -> dict[str, Any]:
+def summarise(array: ndarray[Any, Any]) -> dict[str, object]:
     """The first values, the least and the greatest, and how many are NaNs."""
     import numpy
 

@@ -142,7 +142,7 @@ def _summary(result: ProgramResult) -> str:
     return f"the program {ended}: {work}{skipped}"
 
 
-def _as_object(result: ProgramResult, found: Sequence[Diagnostic]) -> dict[str, Any]:
+def _as_object(result: ProgramResult, found: Sequence[Diagnostic]) -> dict[str, object]:
     return {
         "status": result.status,
         "gpu": result.gpu,

@@ -337,7 +337,7 @@ def save_timeline(timeline: Timeline, path: Path, format: Format) -> None:
         click.echo(timeline.table())
 
 
-def draw_accesses(result: Any, line: int, output: Path | None, says_where: bool) -> None:
+def draw_accesses(result: object, line: int, output: Path | None, says_where: bool) -> None:
     """Draw the costliest request at a line."""
     from ptxlab.cli.draw import show
     from ptxlab.draw import accesses

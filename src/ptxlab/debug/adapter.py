@@ -99,7 +99,7 @@ class Adapter:
         self.sequence += 1
         write_message(self.output, {"seq": self.sequence, **message})
 
-    def _event(self, name: str, **body: Any) -> None:
+    def _event(self, name: str, **body: object) -> None:
         self._send({"type": "event", "event": name, "body": body})
 
     def _afterwards(self, name: str) -> None:

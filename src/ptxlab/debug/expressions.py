@@ -462,7 +462,7 @@ def _moved(word: str, one: Result, other: Result) -> Result:
     return converted(int(one.value) + size * int(other.value) * (1 if word == "+" else -1), one.type)
 
 
-def _divided(word: str, one: Any, other: Any) -> Any:
+def _divided(word: str, one: float, other: float) -> Any:
     if isinstance(one, float) or isinstance(other, float):
         if word == "//" or word == "%":
             return one // other if word == "//" else one % other

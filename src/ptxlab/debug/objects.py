@@ -145,7 +145,7 @@ def member(operand: Operand, name: str, memory: Memory) -> Object:
 # Arithmetic.
 
 
-def converted(value: Any, type: Type | None) -> Result:
+def converted(value: float, type: Type | None) -> Result:
     """A number as a type has it: whole numbers wrap around, floats are rounded."""
     if type is None or type.kind == "void":
         return Result(value, type)
@@ -253,7 +253,7 @@ def _pattern(value: Any, type: Type | None) -> int:
     return int(value) & (1 << (64 if type is None else 8 * max(type.size, 1))) - 1
 
 
-def _as_float(value: Any, type: Type | None) -> str:
+def _as_float(value: object, type: Type | None) -> str:
     if isinstance(value, float):
         return repr(value)
     size = 4 if type is None else type.size

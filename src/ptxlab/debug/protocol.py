@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 LONGEST = 64 << 20
 
@@ -12,7 +12,7 @@ class ProtocolError(Exception):
     """What came is not a message of the protocol."""
 
 
-def read_message(stream: BinaryIO) -> dict[str, Any] | None:
+def read_message(stream: BinaryIO) -> dict[str, object] | None:
     """The next message; None at the end of the stream."""
     length: int | None = None
     while True:
@@ -43,7 +43,7 @@ def read_message(stream: BinaryIO) -> dict[str, Any] | None:
     return message
 
 
-def write_message(stream: BinaryIO, message: dict[str, Any]) -> None:
+def write_message(stream: BinaryIO, message: dict[str, object]) -> None:
     """Send a message."""
     body = json.dumps(message).encode()
     stream.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)

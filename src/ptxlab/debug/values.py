@@ -354,7 +354,7 @@ def index_text(number: int, extents: Sequence[int]) -> str:
     return f"({','.join(map(str, index_of(number, extents)))})"
 
 
-def shown(value: Any) -> str:
+def shown(value: float) -> str:
     """A value of Python as text: whole numbers also in hexadecimal where they are large."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()

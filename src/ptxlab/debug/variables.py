@@ -201,5 +201,5 @@ def has_parts(type: Type) -> bool:
     return type.kind == "structure" or (type.kind == "array" and type.count is not None)
 
 
-def _leaf(name: str, value: Any) -> Fields:
+def _leaf(name: str, value: float) -> Fields:
     return {"name": name, "value": shown(value), "variablesReference": 0, "evaluateName": name}

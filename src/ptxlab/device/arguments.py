@@ -65,7 +65,7 @@ def pack(
     kernel: ir.Function,
     args: Sequence[Any],
     space: AddressSpace | None = None,
-    bound: Mapping[str, Any] | None = None,
+    bound: Mapping[str, object] | None = None,
 ) -> Parameters:
     """Turn arguments into parameters; what does not fit is reported for all of them at once.
 
@@ -93,7 +93,7 @@ def pack(
     return packing.parameters
 
 
-def _is_structure(parameter: ir.Variable, value: Any) -> bool:
+def _is_structure(parameter: ir.Variable, value: object) -> bool:
     """Whether an argument is packed by the fields of a structure, not as one number, array or tensor map."""
     if not (parameter.dimensions or parameter.vector > 1):
         return is_container(value) and not isinstance(value, PointerArray)
@@ -207,7 +207,7 @@ class _Packing:
         self.space.next = -(-(region.base + region.size + _GAP) // 256) * 256
         return region
 
-    def _address(self, array: Any, name: str) -> int:
+    def _address(self, array: object, name: str) -> int:
         """The address of an array."""
         region = self._region(array, name)
         return region.base + (_array_address(array) - region.data)
@@ -224,7 +224,7 @@ class _Packing:
         self.parameters.multicasts.append(PlacedMulticast(base, size, replicas, name))
         return base
 
-    def _region(self, array: Any, name: str) -> Region:
+    def _region(self, array: object, name: str) -> Region:
         """The memory of an array, by the name that it has in this launch."""
         space, own = self.space, self.parameters.regions
         known = _region(array, space.next, name, space.regions)

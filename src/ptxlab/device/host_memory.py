@@ -71,7 +71,7 @@ class RawArguments(list[RawParameter]):
     The kernel can reach the memory even where it has no parameters: variables may hold addresses of it.
     """
 
-    def __init__(self, memory: HostMemory, data: Iterable[bytes], objects: Mapping[int, Any]) -> None:
+    def __init__(self, memory: HostMemory, data: Iterable[bytes], objects: Mapping[int, object]) -> None:
         super().__init__(RawParameter(memory, one) for one in data)
         self.memory, self.objects = memory, objects
 

@@ -71,7 +71,7 @@ class LaunchOptions:
     record: Record | None = None
     timeline: bool | int = False
 
-    def __init__(self, grid: Extent, block: Extent, **others: Any) -> None:
+    def __init__(self, grid: Extent, block: Extent, **others: object) -> None:
         """Extents may be given as a user writes them, and `checks` as true, false or names of detectors."""
         others["grid"], others["block"] = grid, block
         if not others.keys() <= _DEFAULTS.keys():
@@ -79,7 +79,7 @@ class LaunchOptions:
         self._take(_DEFAULTS | others)
 
     @classmethod
-    def of(cls, given: dict[str, Any]) -> LaunchOptions:
+    def of(cls, given: dict[str, object]) -> LaunchOptions:
         """The options that are given, all of them, by name."""
         options = cls.__new__(cls)
         options._take(given)

@@ -42,7 +42,7 @@ class PlacedObjects:
         self.count += 1
         return self.place(value, self.count - 1, name)
 
-    def place(self, value: Any, number: int, name: str) -> int:
+    def place(self, value: object, number: int, name: str) -> int:
         """The handle of an object of that number."""
         handle = HANDLES + HANDLE_BYTES * number
         self.placed.append(PlacedObject(value, handle, SURFACES + _ROOM * number, name))
@@ -75,7 +75,7 @@ def kind_of(variable: ir.Variable) -> str:
     return variable.type.name if variable.type.kind == "o" else "texref"
 
 
-def fits(value: Any, kind: str) -> bool:
+def fits(value: object, kind: str) -> bool:
     """Whether an object can be what a variable of that type refers to."""
     return _KINDS.get(value.__class__) == kind
 

@@ -48,7 +48,7 @@ class Placed:
     value: Any
 
 
-def place(parameter: ir.Variable, fields: Sequence[Field], value: Any) -> list[Placed]:
+def place(parameter: ir.Variable, fields: Sequence[Field], value: object) -> list[Placed]:
     """The values that an argument for a structure consists of, each with its field."""
     size = layout.size_of_variable(parameter)
     data = _as_bytes(value, size)
@@ -101,7 +101,7 @@ def describe(parameter: ir.Variable, fields: Sequence[Field]) -> str:
     return f"of the {size} bytes of `{parameter.title}`, the kernel reads {listed}{rest}"
 
 
-def _problem(parameter: ir.Variable, fields: Sequence[Field], values: Sequence[Any]) -> str:
+def _problem(parameter: ir.Variable, fields: Sequence[Field], values: Sequence[object]) -> str:
     size = layout.size_of_variable(parameter)
     if not fields:
         return f"the parameter is an aggregate of {size} bytes, and the kernel reads none of them: pass `()` or `bytes`"
@@ -116,7 +116,7 @@ def _problem(parameter: ir.Variable, fields: Sequence[Field], values: Sequence[A
     return f"{_spell(value)} for the field at {field} of `{parameter.title}`"
 
 
-def _spell(value: Any) -> str:
+def _spell(value: object) -> str:
     if isinstance(value, (TensorMap, Encoded)):
         return "a tensor map"
     if isinstance(value, PointerArray):
@@ -147,14 +147,14 @@ def is_record(value: Any) -> bool:
     return names is not None and value.shape == () and not hasattr(value, "ctypes")
 
 
-def _is_memory(value: Any) -> bool:
+def _is_memory(value: object) -> bool:
     """Whether a value is an array, or one of pointers, which a pointer points to."""
     return isinstance(value, PointerArray) or (
         hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ()
     )
 
 
-def _is_address(value: Any) -> bool:
+def _is_address(value: object) -> bool:
     """Whether a pointer is what a value becomes: memory, or `None`, the null pointer."""
     return value is None or _is_memory(value)
 
@@ -165,7 +165,7 @@ def _is_array(value: Any) -> bool:
     return _is_memory(value) or getattr(getattr(value, "dtype", None), "names", None) is not None
 
 
-def _place_at(fields: Sequence[Field], start: int, value: Any, size: int) -> Iterator[Placed]:
+def _place_at(fields: Sequence[Field], start: int, value: object, size: int) -> Iterator[Placed]:
     """Values from an offset on, one after the other; a field that is not read is as large as its value."""
     at = start
     for leaf in values_of(value):
@@ -182,7 +182,7 @@ def _place_at(fields: Sequence[Field], start: int, value: Any, size: int) -> Ite
         at += field.size
 
 
-def _says_its_size(value: Any, field: Field, size: int) -> bool:
+def _says_its_size(value: object, field: Field, size: int) -> bool:
     """Whether a value is as large as it says, however the kernel reads it: bytes, a copied tensor map, a pointer.
 
     Of structures in an array that a register indexes, only the user knows which bytes are pointers.
@@ -193,7 +193,7 @@ def _says_its_size(value: Any, field: Field, size: int) -> bool:
     return isinstance(value, (bytes, bytearray, memoryview)) or (_is_address(value) and field.size != POINTER_BYTES)
 
 
-def _field_of(value: Any, at: int) -> Field:
+def _field_of(value: object, at: int) -> Field:
     """The field of a value at an offset where the kernel reads none, so that only the value says how large it is."""
     if isinstance(value, (TensorMap, Encoded)):
         return Field(at, MAP_BYTES, MAP)
@@ -233,7 +233,7 @@ def _words(start: int, end: int, width: int) -> list[Field]:
     return found
 
 
-def _matched(fields: Sequence[Field], values: Sequence[Any]) -> list[Placed] | None:
+def _matched(fields: Sequence[Field], values: Sequence[object]) -> list[Placed] | None:
     """Each value with its field, if there are as many and each fits."""
     if len(fields) != len(values) or not values:
         return None
@@ -241,7 +241,7 @@ def _matched(fields: Sequence[Field], values: Sequence[Any]) -> list[Placed] | N
     return [Placed(*pair) for pair in pairs] if all(_fits(*pair) for pair in pairs) else None
 
 
-def _fits(field: Field, value: Any) -> bool:
+def _fits(field: Field, value: object) -> bool:
     """Whether a value can be what a field holds; numbers are checked when they become bytes."""
     if isinstance(value, (TensorMap, Encoded)):
         return field.kind in (MAP, POINTER) or field.size == POINTER_BYTES

@@ -12,7 +12,7 @@ from typing import Any
 CONTAINERS = (tuple, list, dict)
 
 
-def is_container(value: Any) -> bool:
+def is_container(value: object) -> bool:
     """Whether an argument consists of others."""
     return isinstance(value, CONTAINERS)
 
@@ -29,7 +29,7 @@ class PointerArray(tuple[Any, ...]):
     __slots__ = ()
 
 
-def fields(value: Any) -> Iterator[Any]:
+def fields(value: object) -> Iterator[Any]:
     """The values of the fields that an argument consists of.
 
     >>> [type(one).__name__ for one in fields((1, PointerArray([2.0, 3.0])))]
@@ -42,7 +42,7 @@ def fields(value: Any) -> Iterator[Any]:
         yield from fields(part)
 
 
-def leaves(value: Any) -> Iterator[Any]:
+def leaves(value: object) -> Iterator[Any]:
     """The values that an argument consists of.
 
     >>> list(leaves((1, (2.0, ()), {"size": 3})))
@@ -57,7 +57,7 @@ def leaves(value: Any) -> Iterator[Any]:
         yield from leaves(part)
 
 
-def map_leaves(change: Callable[[Any], Any], value: Any) -> Any:
+def map_leaves(change: Callable[[Any], Any], value: object) -> Any:
     """The argument with each of its leaves changed.
 
     >>> map_leaves(lambda leaf: leaf + 1, (1, {128: [2]}))

@@ -253,11 +253,11 @@ def _layout(array: Any, wanted: str | None) -> tuple[str, int, tuple[int, ...]]:
     return type, width, tuple(int(stride) for stride in array.strides)
 
 
-def _is_whole(array: Any) -> bool:
+def _is_whole(array: object) -> bool:
     return bool(getattr(getattr(array, "flags", None), "c_contiguous", False))
 
 
-def _base(array: Any) -> Any:
+def _base(array: object) -> Any:
     """The array that one is a view of, also where NumPy keeps it in an object between them; or None."""
     base = getattr(array, "base", None)
     while base is not None and not hasattr(base, "flags"):

@@ -108,7 +108,7 @@ class Texture:
 
     def __init__(
         self,
-        array: Any,
+        array: object,
         *,
         geometry: str | None = None,
         filter: str = "point",
@@ -157,7 +157,7 @@ class Surface:
     array: Any
     texels: Texels
 
-    def __init__(self, array: Any, *, geometry: str | None = None) -> None:
+    def __init__(self, array: object, *, geometry: str | None = None) -> None:
         """Describe a surface."""
         texels = texels_of(array, geometry, _SURFACES)
         flags = getattr(array, "flags", None)

@@ -55,7 +55,7 @@ class TraceError(Exception):
 class TraceWriter:
     """A recording while it is written: at any time, what was written so far can be read."""
 
-    def __init__(self, path: Path, description: dict[str, Any]) -> None:
+    def __init__(self, path: Path, description: dict[str, object]) -> None:
         self.path = path
         self.end = UNFINISHED
         self.steps = 0

@@ -43,7 +43,7 @@ class _Text(TextDocument):
 class _Protocol(LanguageServerProtocol):
     """The protocol, where a request that is not as it says is answered, too: by an error."""
 
-    def structure_message(self, data: dict[str, Any]) -> Any:
+    def structure_message(self, data: dict[str, object]) -> Any:
         try:
             return super().structure_message(data)
         except JsonRpcException as wrong:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, prod
-from typing import Any
 
 from ptxlab import author, ir
 from ptxlab.device.digest import digest_of
@@ -122,7 +121,7 @@ def estimate(
     kernel: ir.Function | author.Kernel,
     grid: Extent,
     block: Extent,
-    args: Sequence[Any] = (),
+    args: Sequence[object] = (),
     *,
     shared: int = 0,
     cluster: Extent | None = None,
@@ -144,7 +143,9 @@ def estimate(
     return predict(observe(kernel.entry if isinstance(kernel, author.Kernel) else kernel, args, given, target))
 
 
-def observe(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions, target: str | None = None) -> Observation:
+def observe(
+    kernel: ir.Function, args: Sequence[object], options: LaunchOptions, target: str | None = None
+) -> Observation:
     """Assemble a kernel, and run some blocks of a launch of it."""
     kernel = _with_source(kernel)
     module = kernel.module

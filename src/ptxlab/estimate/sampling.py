@@ -50,7 +50,7 @@ class Work:
         return next((one for one in self.regions if one.base <= address < one.base + one.size), UNKNOWN)
 
 
-def sample(kernel: Function, args: Sequence[Any], options: LaunchOptions, gpu: str) -> Work:
+def sample(kernel: Function, args: Sequence[object], options: LaunchOptions, gpu: str) -> Work:
     """Run some blocks of a launch on the emulator, each by itself; by default a few, far from each other."""
     cluster = prod(options.cluster or kernel.required_cluster or (1, 1, 1))
     found: list[tuple[Extents, dict[str, Any]]] = []
@@ -74,13 +74,13 @@ def spread(grid: Extents) -> list[Extents]:
     return [(number % x, number // x % y, number // (x * y)) for number in dict.fromkeys(numbers)]
 
 
-def _regions(kernel: Function, args: Sequence[Any]) -> list[Region]:
+def _regions(kernel: Function, args: Sequence[object]) -> list[Region]:
     """Where the emulator has the arrays among arguments."""
     assert kernel.module is not None
     return [Region(one.base, one.size) for one in pack(kernel.module, kernel, args).regions]
 
 
-def _mapped(args: Sequence[Any]) -> Region:
+def _mapped(args: Sequence[object]) -> Region:
     """All arrays that tensor maps describe, as if they were one."""
     arrays = [leaf.array for leaf in leaves(tuple(args)) if isinstance(leaf, TensorMap)]
     bytes = sum({id(array): int(array.nbytes) for array in arrays}.values())

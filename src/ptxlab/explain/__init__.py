@@ -24,7 +24,7 @@ class Page:
     kind: Literal["diagnostic", "instruction", "word"]
     subject: str
     text: str
-    details: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    details: Mapping[str, object] = field(default_factory=dict, compare=False)
     """More for programs, as JSON has it."""
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Page:
     def _repr_markdown_(self) -> str:
         return self.text if self.kind != "instruction" else f"```\n{self.text}\n```"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The same for programs, of values that JSON has."""
         return {"kind": self.kind, "subject": self.subject, **self.details, "text": self.text}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.report.nearest import nearest
 
@@ -42,7 +42,7 @@ def explain_forms(forms: Iterable[Form]) -> Iterator[str]:
             yield f"        since {spell_since(form.since)}"
 
 
-def form_as_dict(form: Form) -> dict[str, Any]:
+def form_as_dict(form: Form) -> dict[str, object]:
     """A form for programs: its syntax, what it does, the values of its modifiers, and since when each is there."""
     modifiers = {
         slot.name: {value: spell_since(since) for value, since in slot.values.items()}

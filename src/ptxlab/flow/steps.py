@@ -80,33 +80,33 @@ class Noted:
     at: int
     type: Type
 
-    def _with(self, operation: str, other: Any, *, swaps: bool = False, compares: bool = False) -> Noted:
+    def _with(self, operation: str, other: object, *, swaps: bool = False, compares: bool = False) -> Noted:
         beside = self.machine.noted(other, self.type)
         parts = (beside.at, self.at) if swaps else (self.at, beside.at)
         return self.machine.add(Step(operation, PREDICATE if compares else self.type, parts, self.type))
 
-    def __add__(self, other: Any) -> Noted:
+    def __add__(self, other: object) -> Noted:
         return self._with("+", other)
 
-    def __sub__(self, other: Any) -> Noted:
+    def __sub__(self, other: object) -> Noted:
         return self._with("-", other)
 
-    def __mul__(self, other: Any) -> Noted:
+    def __mul__(self, other: object) -> Noted:
         return self._with("*", other)
 
-    def __floordiv__(self, other: Any) -> Noted:
+    def __floordiv__(self, other: object) -> Noted:
         return self._with("//", other)
 
-    def __mod__(self, other: Any) -> Noted:
+    def __mod__(self, other: object) -> Noted:
         return self._with("%", other)
 
-    def __and__(self, other: Any) -> Noted:
+    def __and__(self, other: object) -> Noted:
         return self._with("&", other)
 
-    def __or__(self, other: Any) -> Noted:
+    def __or__(self, other: object) -> Noted:
         return self._with("|", other)
 
-    def __xor__(self, other: Any) -> Noted:
+    def __xor__(self, other: object) -> Noted:
         return self._with("^", other)
 
     def __neg__(self) -> Noted:
@@ -115,22 +115,22 @@ class Noted:
     def __invert__(self) -> Noted:
         return self ^ -1
 
-    def __lshift__(self, other: Any) -> Noted:
+    def __lshift__(self, other: object) -> Noted:
         return self.machine.add(Step("<<", self.type, (self.at, self.machine.noted(other, self.type).at), self.type))
 
-    def __rshift__(self, other: Any) -> Noted:
+    def __rshift__(self, other: object) -> Noted:
         return self.machine.add(Step(">>", self.type, (self.at, self.machine.noted(other, self.type).at), self.type))
 
-    def __lt__(self, other: Any) -> Noted:
+    def __lt__(self, other: object) -> Noted:
         return self._with("<", other, compares=True)
 
-    def __le__(self, other: Any) -> Noted:
+    def __le__(self, other: object) -> Noted:
         return self._with("<=", other, compares=True)
 
-    def __gt__(self, other: Any) -> Noted:
+    def __gt__(self, other: object) -> Noted:
         return self._with("<", other, swaps=True, compares=True)
 
-    def __ge__(self, other: Any) -> Noted:
+    def __ge__(self, other: object) -> Noted:
         return self._with("<=", other, swaps=True, compares=True)
 
     def __eq__(self, other: object) -> Noted:  # type: ignore[override]
@@ -175,7 +175,7 @@ class _Machine(Recorder):
     def has_minus(self, operand: str) -> bool:
         raise _SelectedError
 
-    def select(self, condition: Any, yes: Any, no: Any) -> Noted:  # type: ignore[override]
+    def select(self, condition: object, yes: object, no: object) -> Noted:  # type: ignore[override]
         first = self.noted(yes, PREDICATE)
         parts = (self.noted(condition, PREDICATE).at, first.at, self.noted(no, first.type).at)
         return self.add(Step("select", first.type, parts, first.type))
@@ -184,7 +184,7 @@ class _Machine(Recorder):
         given = self.noted(value, PREDICATE)
         return self.add(Step("cast", type_named(type), (given.at,), given.type))
 
-    def reinterpret(self, value: Any, type: str) -> Noted:  # type: ignore[override]
+    def reinterpret(self, value: object, type: str) -> Noted:  # type: ignore[override]
         return Noted(self, self.noted(value, PREDICATE).at, type_named(type))
 
     def pack(self, parts: Sequence[Any], type: str) -> Noted:  # type: ignore[override]
@@ -192,19 +192,19 @@ class _Machine(Recorder):
         types = tuple(part.type for part in given)
         return self.add(Step("pack", type_named(type), tuple(part.at for part in given), given[0].type, types))
 
-    def unpack(self, value: Any, type: str) -> tuple[Noted, ...]:  # type: ignore[override]
+    def unpack(self, value: object, type: str) -> tuple[Noted, ...]:  # type: ignore[override]
         given, kind = self.noted(value, PREDICATE), type_named(type)
         return tuple(
             self.add(Step("part", kind, (given.at,), given.type, bit))
             for bit in range(0, given.type.width, kind.width)
         )  # fmt: skip
 
-    def arithmetic(self, operation: str, *operands: Any, **how: Any) -> Noted:  # type: ignore[override]
+    def arithmetic(self, operation: str, *operands: object, **how: object) -> Noted:  # type: ignore[override]
         given = [self.noted(operand, PREDICATE) for operand in operands]
         parts = tuple(one.at for one in given)
         return self.add(Step("arithmetic", given[0].type, parts, given[0].type, (operation, how)))
 
-    def call(self, function: Callable[..., Any], *arguments: Any, type: str) -> Noted:  # type: ignore[override]
+    def call(self, function: Callable[..., object], *arguments: object, type: str) -> Noted:  # type: ignore[override]
         given = [one if isinstance(one, int) else self.noted(one, PREDICATE) for one in arguments]
         parts = tuple(one.at for one in given if isinstance(one, Noted))
         how = tuple(one if isinstance(one, int) else one.type for one in given)
@@ -213,19 +213,19 @@ class _Machine(Recorder):
     def window(self, space: str) -> Any:
         return self.add(Step("window", type_named("u64"), detail=space))
 
-    def address_in(self, address: Any, rank: Any, space: str | None) -> Noted:  # type: ignore[override]
+    def address_in(self, address: object, rank: object, space: str | None) -> Noted:  # type: ignore[override]
         given = self.noted(address, PREDICATE)
         return self.add(Step("peer", given.type, (given.at,), given.type))
 
     def collect(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         members: Any,
-        inputs: Sequence[Any],
+        inputs: Sequence[object],
         results: Sequence[str],
         *,
         following: Following | None = None,
-        **how: Any,
+        **how: object,
     ) -> tuple[Any, ...]:
         if following is None or len(results) != 2 or following.function is not function:
             return tuple(Placeholder(type_named(name)) for name in results)

@@ -49,7 +49,7 @@ def from_framework(given: Any, target: str = DEFAULT_TARGET, signature: Any = No
     raise TypeError(_refusal(given, kind))
 
 
-def numba_arguments(*args: Any) -> list[Any]:
+def numba_arguments(*args: object) -> list[object]:
     """The parameters that arguments of a Numba kernel become: an array is its size, data, shape and strides.
 
     >>> numba_arguments(numpy.zeros((2, 3), numpy.float32), 7)[2:4]
@@ -84,7 +84,7 @@ def _of_cute(given: Any) -> ir.Module:
     return module_from(text.rstrip("\0"), f"{given.function_name}.ptx")
 
 
-def _of_numba(given: Any, target: str, signature: Any) -> ir.Module:
+def _of_numba(given: Any, target: str, signature: object) -> ir.Module:
     compiler = numba_cuda("a kernel of Numba")
     signatures = [signature] if signature is not None else list(given.nopython_signatures)
     if len(signatures) != 1:
@@ -157,7 +157,7 @@ _REASONS = {
 }
 
 
-def _refusal(given: Any, kind: str) -> str:
+def _refusal(given: object, kind: str) -> str:
     reason = _REASONS.get(type(given).__name__)
     if reason is not None:
         return reason

@@ -82,7 +82,7 @@ class Arrays:
         self.memory = HostMemory()
         self._copies: dict[int, _Copy] = {}
 
-    def pointer(self, value: Any, name: str) -> Pointer:
+    def pointer(self, value: object, name: str) -> Pointer:
         """An array as an argument; None is a null pointer, a number the address itself."""
         if value is None or isinstance(value, int):
             return Pointer(self.memory, value or 0)

@@ -79,7 +79,7 @@ class CudaCalls:
     def _known(self) -> dict[str, tuple[tuple[Any, ...], Callable[..., int]]]:
         pointer, word = ctypes.c_void_p, ctypes.c_int32
 
-        def nothing(*args: Any) -> int:
+        def nothing(*args: object) -> int:
             return 0
 
         return {
@@ -105,7 +105,7 @@ class CudaCalls:
         }  # fmt: skip
 
     def _guarded(self, call: Callable[..., int]) -> Callable[..., int]:
-        def guarded(*args: Any) -> int:
+        def guarded(*args: object) -> int:
             if self.problem is not None:
                 return _FAILED
             try:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import numpy
@@ -35,7 +36,7 @@ _HOSTS = {"grid", "block", "shared", "cluster", "device", "cooperative", "overla
 OPTIONS = {field.name for field in fields(LaunchOptions)} - _HOSTS
 
 
-def run(function: Any, *args: Any, target: str = DEFAULT_TARGET, options: str = "", **named: Any) -> Result:
+def run(function: object, *args: object, target: str = DEFAULT_TARGET, options: str = "", **named: object) -> Result:
     """Compile a function with `@cute.jit` for a target, and run it with all its launches on the emulator.
 
     Arguments are what the function takes: tensors by `from_dlpack`, numbers, streams (any: launches run in order).
@@ -71,7 +72,7 @@ def run(function: Any, *args: Any, target: str = DEFAULT_TARGET, options: str = 
     return result
 
 
-def _call(compiled: Any, calls: CudaCalls, args: list[Any], named: dict[str, Any]) -> None:
+def _call(compiled: Any, calls: CudaCalls, args: list[object], named: dict[str, object]) -> None:
     """Run the host code with our functions of CUDA."""
     engines = import_module("cutlass._mlir.execution_engine")
     engine = engines.ExecutionEngine(compiled.ir_module, opt_level=2, shared_libs=[])
@@ -106,7 +107,7 @@ def _packed(values: list[Any]) -> Any:
     return found
 
 
-def _declared(module: Any) -> list[str]:
+def _declared(module: ModuleType) -> list[str]:
     """The functions that host code calls and does not define."""
     functions = (one for one in module.body.operations if one.operation.name == "llvm.func")
     return [str(one.attributes["sym_name"]).strip('"') for one in functions if not list(one.regions[0].blocks)]
@@ -130,7 +131,7 @@ def _tensor(value: Any, memory: HostMemory) -> Any:
 
 
 @contextmanager
-def _in_global_memory(values: list[Any]) -> Iterator[None]:
+def _in_global_memory(values: list[object]) -> Iterator[None]:
     """Let tensors of the host's memory name a GPU as their device, for so long.
 
     The DSL takes others for tensors in an unknown state space, which `cp.async` cannot read.
@@ -147,7 +148,7 @@ def _in_global_memory(values: list[Any]) -> Iterator[None]:
             device.value = kind
 
 
-def _device_address(capsule: Any) -> int:
+def _device_address(capsule: object) -> int:
     """Where a capsule of DLPack has the kind of its device: after the address of the elements."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

@@ -20,7 +20,7 @@ from ptxlab.frameworks.xla_calls import LEAST, operation
 
 
 def jax_operator(
-    results: Callable[..., Any], *, vmap: str = "sequential", gradient: Callable[..., Any] | None = None
+    results: Callable[..., object], *, vmap: str = "sequential", gradient: Callable[..., Any] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., Any]]:
     """Make a function that launches kernels an operator of JAX.
 
@@ -30,10 +30,10 @@ def jax_operator(
     with the arguments, in a tuple, and the gradient of the result, and returns one gradient for each argument.
     """
 
-    def register(function: Callable[..., None]) -> Callable[..., Any]:
+    def register(function: Callable[..., None]) -> Callable[..., object]:
         jax = package("jax", "jax", "`jax_operator`", LEAST)
 
-        def call(*args: Any) -> Any:
+        def call(*args: object) -> Any:
             given = [jax.numpy.asarray(one) for one in args]
             return operation(function, results(*given), vmap=vmap)(*given)
 

@@ -34,8 +34,8 @@ def torch_operator(name: str, *, mutates: Iterable[str] = ()) -> Callable[[Calla
     results are tensors of their own. What comes back is torch's `CustomOpDef`, with `register_autograd` and the like.
     """
 
-    def register(function: Callable[..., Any]) -> Any:
-        def describe(*args: Any, **named: Any) -> Any:
+    def register(function: Callable[..., object]) -> Any:
+        def describe(*args: object, **named: object) -> Any:
             token = _is_described.set(True)
             try:
                 return function(*args, **named)

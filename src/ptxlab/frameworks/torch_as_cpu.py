@@ -9,7 +9,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -49,17 +49,17 @@ def torch_as_cpu(arrays: Arrays, target: str, cuda: bool) -> Iterator[None]:
 _BACKWARD = "_engine_run_backward"
 
 
-def _under(mode: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+def _under(mode: Any, function: Callable[..., object]) -> Callable[..., object]:
     """A function with a mode on: torch calls `backward` and `grad` as functions of the mode, and then it is off."""
 
-    def run(*args: Any, **named: Any) -> Any:
+    def run(*args: object, **named: object) -> Any:
         with mode:
             return function(*args, **named)
 
     return run
 
 
-def _functions(torch: Any, target: str) -> dict[str, Any]:
+def _functions(torch: ModuleType, target: str) -> dict[str, object]:
     """What programs ask of `torch.cuda` before they start kernels."""
     number, gpu = target_named(target).number, gpu_named(target)
     properties = SimpleNamespace(
@@ -104,7 +104,7 @@ def _functions(torch: Any, target: str) -> dict[str, Any]:
 class _Generator:
     """The random numbers of a GPU: a state of a seed and an offset, from which kernels compute them."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: ModuleType) -> None:
         self._torch = torch
         self._state: tuple[int, ...] = (torch.default_generator.initial_seed(), 0)
 
@@ -157,7 +157,7 @@ def _mode(torch: Any, arrays: Arrays, redirects: bool) -> Any:
         return value
 
     class Mode(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
-        def __torch_function__(self, function: Any, types: Any, args: Any = (), named: Any = None) -> Any:
+        def __torch_function__(self, function: Any, types: object, args: Any = (), named: Any = None) -> Any:
             named = named or {}
             if function == address and args[0].device.type in ("cpu", "cuda"):
                 return arrays.address(args[0])

@@ -26,7 +26,7 @@ _HEAD: list[tuple[str, Any]] = [("size", ctypes.c_size_t), ("extensions", ctypes
 class Structure(ctypes.Structure):
     """A structure of the interface: each starts with its size and a list of extensions."""
 
-    def __init__(self, *values: Any) -> None:
+    def __init__(self, *values: object) -> None:
         super().__init__(ctypes.sizeof(self), None, *values)
 
 

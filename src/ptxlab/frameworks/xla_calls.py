@@ -105,13 +105,13 @@ class XlaArray:
         address = self.address + number * self._strides[0] * self.itemsize
         return XlaArray(address, self.shape[1:], self.dtype, self.call, self._strides[1:])
 
-    def __setitem__(self, where: Any, value: Any) -> None:
+    def __setitem__(self, where: Any, value: object) -> None:
         """Copy another array of this call, in the order of XLA's stream; `...` is all of this one."""
         if not isinstance(value, XlaArray):
             raise TypeError(f"an array of XLA on a GPU takes the elements of another such array, not {value!r:.60}")
         copy(value, self if where is Ellipsis else self[where])
 
-    def reshape(self, *shape: Any) -> XlaArray:
+    def reshape(self, *shape: object) -> XlaArray:
         """The same memory with other extents; one of them may be -1."""
         wanted = list(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
         if -1 in wanted:
@@ -122,7 +122,7 @@ class XlaArray:
         return XlaArray(self.address, wanted, self.dtype, self.call)
 
     @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
+    def __cuda_array_interface__(self) -> dict[str, object]:
         """As bytes, because the interface has no bf16. A reader on another stream waits for that of XLA."""
         data = (self.address if self.size else 0, False)
         extent = 1 + sum((n - 1) * step for n, step in zip(self.shape, self._strides, strict=True)) if self.size else 0
@@ -157,7 +157,7 @@ class XlaCall:
         """Let new arrays be these results, where they have the same extents and type."""
         self._results = list(results)
 
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> XlaArray:
+    def empty(self, shape: tuple[int, ...], dtype: object) -> XlaArray:
         """A new array."""
         for number, one in enumerate(self._results):
             if one.shape == shape and one.dtype == dtype:
@@ -244,8 +244,8 @@ _numbers: dict[Hashable, int] = {}
 
 
 def operation(
-    function: Callable[..., None], results: Any, options: Sequence[tuple[str, Any]] = (), vmap: str = "sequential"
-) -> Callable[..., Any]:
+    function: Callable[..., None], results: object, options: Sequence[tuple[str, object]] = (), vmap: str = "sequential"
+) -> Callable[..., object]:
     """What calls `function(*arguments, *results, **options)` when XLA executes it: a function of arrays of JAX.
 
     `results` are `jax.ShapeDtypeStruct`, one or several; `vmap` is what `ffi_call` takes as `vmap_method`.
@@ -297,7 +297,7 @@ def _handle(address: int, on_gpu: bool) -> int | None:
     return _ask(frame.api.contents.create_error, made)
 
 
-def _execute(frame: Any, on_gpu: bool) -> None:
+def _execute(frame: Frame, on_gpu: bool) -> None:
     function = _functions[Scalar.from_address(frame.attributes.values[0]).value[0]]
     if not on_gpu:
         function(*_arrays(frame.arguments, None), *_arrays(frame.results, None))

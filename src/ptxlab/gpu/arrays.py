@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from ptxlab.device.structures import is_container, leaves, map_leaves
@@ -67,7 +68,7 @@ def is_torch(kind: Hashable) -> bool:
     return hasattr(kind, "data_ptr") and hasattr(kind, "element_size")
 
 
-def framework(array: Any) -> Any:
+def framework(array: Any) -> ModuleType:
     """The module that makes arrays like this one."""
     if is_torch(array.__class__):
         return import_module("torch")
@@ -93,7 +94,7 @@ def host_view(value: Any) -> Any:
     return numpy.asarray(_Bytes(memory))
 
 
-def host_views(args: Sequence[Any]) -> list[Any]:
+def host_views(args: Sequence[object]) -> list[object]:
     """The arguments with such arrays, also those in structures."""
     return [map_leaves(host_view, value) for value in args]
 

@@ -40,7 +40,7 @@ def launch_chain(
     grids: Sequence[GridOnGpu],
     gpu: Gpu,
     timeout: float | None,
-    stream: Any,
+    stream: object,
     kept: dict[int, bytearray] | None = None,
 ) -> list[Result]:
     """Start all grids, then wait; arrays of the host are copied there before the first and back after the last.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from ptxlab.report import Diagnostic, KernelError, error
@@ -29,7 +30,7 @@ class DriverError(Exception):
         super().__init__(f"{call}: {name}")
 
 
-def call(name: str, *arguments: Any) -> Any:
+def call(name: str, *arguments: object) -> Any:
     """What a function of the driver returns beside its status."""
     status, *results = getattr(bindings(), name)(*arguments)
     if int(status):
@@ -52,7 +53,7 @@ def absence() -> Diagnostic | None:
 
 
 @cache
-def _open() -> Any:
+def _open() -> Diagnostic | Diagnostic | ModuleType:
     """The driver, or why there is none."""
     try:
         driver = import_module("cuda.bindings.driver")

@@ -11,6 +11,7 @@ import ctypes
 import struct as packing
 from collections.abc import Callable
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 from ptxlab.gpu.python_api import (
@@ -108,13 +109,13 @@ def describe(given: Object, arguments: Pointer[Object], count: s64) -> Object:
 
 
 @cache
-def _method() -> tuple[Method, Any]:
+def _method() -> tuple[Method, object]:
     """How Python calls the machine code, and the machine code, which stays."""
     library = build([describe])
     return Method(b"describe", library.address(signature(describe).symbol), _TAKES_ARRAY, None), library
 
 
-def describing(torch: Any) -> Describe | None:
+def describing(torch: ModuleType) -> Describe | None:
     """What describes tensors of torch, if its version has DLPack's table of functions."""
     capsule = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
     if capsule is None or CHECKED:

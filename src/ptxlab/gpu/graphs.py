@@ -30,7 +30,7 @@ class Graph:
         self.parts.append(part)
         self.owners += owners
 
-    def close(self, graph: Any) -> None:
+    def close(self, graph: object) -> None:
         """Make what was recorded ready to be started."""
         try:
             self._executable = call("cuGraphInstantiate", graph, 0)
@@ -60,7 +60,7 @@ class Graph:
         return replace(found, notes=(f"it may be any launch of the graph, which has {names}", *found.notes[-1:]))
 
 
-def _destroy(driver: Any, executable: Any) -> None:
+def _destroy(driver: Any, executable: object) -> None:
     """Destroy a graph; an error of the driver is ignored, because nothing could handle it."""
     if broken() is None:
         driver.cuGraphExecDestroy(executable)

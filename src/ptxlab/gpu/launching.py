@@ -124,7 +124,7 @@ def await_producers(parameters: Parameters, stream: int) -> None:
 
 
 def prepare(
-    module: ir.Module, kernel: ir.Function, gpu: Gpu, state: GpuState, args: Sequence[Any], options: LaunchOptions
+    module: ir.Module, kernel: ir.Function, gpu: Gpu, state: GpuState, args: Sequence[object], options: LaunchOptions
 ) -> Prepared:
     """A launch to repeat: each `.launch()` is one call of the driver. Its arrays are on the GPU."""
     refuse_broken()

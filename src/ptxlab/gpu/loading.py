@@ -119,7 +119,7 @@ def _require_size(name: str, declared: int, there: int) -> None:
         raise KernelError([error("bad-argument", message, None, helps=["compile the module again"])])
 
 
-def _unload(driver: Any, context: Any, handle: Any) -> None:
+def _unload(driver: Any, context: object, handle: object) -> None:
     """Unload a module; an error of the driver is ignored, because nothing could handle it."""
     if broken() is None:
         driver.cuCtxPushCurrent(context)

@@ -175,7 +175,7 @@ def convert(
     module: ir.Module,
     kernel: ir.Function,
     signature: Signature,
-    args: Sequence[Any],
+    args: Sequence[object],
     gpu: Gpu,
     space: AddressSpace | None = None,
 ) -> Parameters:

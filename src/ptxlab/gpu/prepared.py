@@ -180,7 +180,7 @@ def _allow(loaded: Loaded, kernel: ir.Function, shared: int, cluster: Extents | 
         call("cuFuncSetAttribute", function, attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
 
 
-def _attributes(cluster: Extents | None, kind: Kind) -> list[Any]:
+def _attributes(cluster: Extents | None, kind: Kind) -> list[object]:
     driver = bindings()
     found = []
     if cluster is not None:

@@ -20,7 +20,7 @@ _OVERRIDE_FORMAT = 1
 _DIMENSIONS = 3
 
 
-def references_of(module: ir.Module, state: GpuState) -> list[tuple[str, Any]]:
+def references_of(module: ir.Module, state: GpuState) -> list[tuple[str, object]]:
     """The variables that refer to a texture or surface, and to which; `KernelError` for what no GPU has."""
     found = []
     for variable in filter(layout.is_opaque, module.variables):
@@ -42,7 +42,7 @@ def references_of(module: ir.Module, state: GpuState) -> list[tuple[str, Any]]:
     return found
 
 
-def bind_texture(handle: Any, name: str, resource: Any, sampling: Any) -> None:
+def bind_texture(handle: object, name: str, resource: Any, sampling: Any) -> None:
     """Let a variable of a loaded module refer to a texture: texels as the driver describes them, and how to sample."""
     driver = bindings()
     kinds, reference = driver.CUresourcetype, call("cuModuleGetTexRef", handle, name.encode())
@@ -74,6 +74,6 @@ def bind_texture(handle: Any, name: str, resource: Any, sampling: Any) -> None:
     call("cuTexRefSetFlags", reference, sampling.flags)
 
 
-def bind_surface(handle: Any, name: str, array: Any) -> None:
+def bind_surface(handle: object, name: str, array: object) -> None:
     """Let a variable of a loaded module refer to an array of CUDA."""
     call("cuSurfRefSetArray", call("cuModuleGetSurfRef", handle, name.encode()), array, 0)

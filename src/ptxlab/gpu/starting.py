@@ -99,7 +99,7 @@ def start(given: Object, addresses: Object) -> Object:
 
 
 @cache
-def _method() -> tuple[Method, Any]:
+def _method() -> tuple[Method, object]:
     """How Python calls the machine code, and the machine code, which stays."""
     library = build([start])
     return Method(b"start", library.address(signature(start).symbol), _TAKES_ONE, None), library

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ptxlab.gpu.graphs import Graph
@@ -17,7 +17,7 @@ recording = _Recording()
 """What launches of this thread are recorded into, if anything."""
 
 
-def stream_handle(stream: Any) -> int:
+def stream_handle(stream: object) -> int:
     """The number that the driver knows a stream by: None is the default stream.
 
     >>> stream_handle(None), stream_handle(7)

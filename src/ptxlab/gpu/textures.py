@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 from ptxlab.device.placed_objects import PlacedObject
@@ -37,7 +38,7 @@ class TextureObjects:
             made = self._texture(one.value) if isinstance(one.value, Texture) else self._surface(one.value)
             self.handles[one.handle] = int(made)
 
-    def bind(self, module: Any) -> None:
+    def bind(self, module: ModuleType) -> None:
         """Make arrays, fill them, and let the variables of a loaded module refer to them."""
         for name, value in self.bound:
             if isinstance(value, Texture):
@@ -123,7 +124,7 @@ class TextureObjects:
         return resource
 
 
-def _texels(array: Any, texels: Texels, level: int) -> Any:
+def _texels(array: object, texels: Texels, level: int) -> Any:
     """A copy of an array with four dimensions: images, rows, columns, channels."""
     import numpy
 
@@ -148,7 +149,7 @@ def _description(texels: Texels, flags: int) -> Any:
     return found
 
 
-def _array_resource(array: Any) -> Any:
+def _array_resource(array: object) -> Any:
     driver = bindings()
     found = driver.CUDA_RESOURCE_DESC()
     found.resType = driver.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
@@ -156,7 +157,7 @@ def _array_resource(array: Any) -> Any:
     return found
 
 
-def _copy(array: Any, memory: Any, is_back: bool = False) -> None:
+def _copy(array: object, memory: Any, is_back: bool = False) -> None:
     """Copy texels to an array of CUDA, or back."""
     driver = bindings()
     images, height, width, channels = memory.shape

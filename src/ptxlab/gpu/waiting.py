@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from ptxlab.gpu.driver import DriverError, bindings, broken, call, mark_broken
 from ptxlab.gpu.failures import FATAL, Subject, explain, is_fatal
@@ -35,7 +34,7 @@ def run(start: Callable[[], None], stream: int, timeout: float | None) -> float:
             bindings().cuEventDestroy(event)
 
 
-def await_event(event: Any, timeout: float | None) -> None:
+def await_event(event: object, timeout: float | None) -> None:
     """Wait for what was recorded; Ctrl-C is handled meanwhile."""
     driver = bindings()
     not_ready = driver.CUresult.CUDA_ERROR_NOT_READY

@@ -59,7 +59,7 @@ class Grade:
         return Record.now(self.problem, self.submission, self.status, self.score, self.time, self.verdict.codes,
                           self.verdict.seed)  # fmt: skip
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """As plain values, for JSON."""
         return {"version": 1, "problem": self.problem, "submission": self.submission, "status": self.status,
                 "score": self.score, "time": self.time, "verdict": self.verdict.as_dict()}  # fmt: skip

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ptxlab.ir import mangled
 from ptxlab.ir.declarations import Attribute, Declaration, Variable
@@ -75,7 +75,7 @@ class Function(Launchable, Node):
         self.module: Module | None = None
         self.__class__ = Function
 
-    def _launch(self, args: Sequence[Any], options: LaunchOptions) -> Result:
+    def _launch(self, args: Sequence[object], options: LaunchOptions) -> Result:
         return launch(self, args, options)
 
     @property

@@ -92,7 +92,7 @@ class Launchable:
         except (KernelError, PtxError) as wrong:  # the diagnostics say it all; where we found them says nothing
             raise wrong.with_traceback(None) from wrong.__cause__
 
-    def _launch(self, args: Sequence[Any], options: LaunchOptions) -> Result:
+    def _launch(self, args: Sequence[object], options: LaunchOptions) -> Result:
         raise NotImplementedError
 
 

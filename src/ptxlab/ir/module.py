@@ -127,7 +127,7 @@ class Module(Node):
         chosen.module = self
         return chosen
 
-    def set(self, name: str, value: Any, dtype: Any = None) -> None:
+    def set(self, name: str, value: object, dtype: Any = None) -> None:
         """Give a `.global` or `.const` variable a value, on every device: as `cudaMemcpyToSymbol` does.
 
         `value` is an array of the declared type and shape, numbers, or bytes. Compilers declare arrays of C as bytes

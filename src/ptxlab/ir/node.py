@@ -55,8 +55,8 @@ class Parts(list[T]):
     __slots__ = ()
 
 
-def _noticed(method: Callable[..., Any]) -> Callable[..., Any]:
-    def change(self: Parts[Any], *args: Any, **named: Any) -> Any:
+def _noticed(method: Callable[..., object]) -> Callable[..., object]:
+    def change(self: Parts[object], *args: object, **named: object) -> Any:
         try:
             return method(self, *args, **named)
         finally:

@@ -140,7 +140,7 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
     )
 
 
-def _placeholders(operands: Sequence[Expected]) -> dict[str, Any]:
+def _placeholders(operands: Sequence[Expected]) -> dict[str, object]:
     """Something for each operand that the semantic function may ask for."""
     found: dict[str, Any] = {}
     for expected in operands:
@@ -150,7 +150,7 @@ def _placeholders(operands: Sequence[Expected]) -> dict[str, Any]:
     return found
 
 
-def placeholder(expected: Expected) -> Any:
+def placeholder(expected: Expected) -> int | Location | tuple[Placeholder, ...] | Placeholder | None:
     """Something of the kind that a semantic function gets for an operand."""
     if expected.kind == "address":
         return Location(expected.name, expected.space)

@@ -134,7 +134,7 @@ class Exact:
 
     def collect(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         members: Value | int,
         inputs: Sequence[Value],
         results: Sequence[str],
@@ -176,7 +176,7 @@ class _CollectiveError(Exception):
     members: int
     inputs: tuple[Pattern, ...]
     results: tuple[str, ...]
-    statics: tuple[Any, ...]
+    statics: tuple[object, ...]
 
 
 Operands = Mapping[str, Any]

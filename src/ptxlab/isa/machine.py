@@ -16,7 +16,7 @@ Decisions on modifiers are taken with Python's `if`, decisions on values with `k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ptxlab.isa.asynchronous import AsyncCopies, BulkCopies, Mbarriers, Stack, TensorMemory, WarpgroupMma
 from ptxlab.isa.types import Type
@@ -137,7 +137,7 @@ class Machine(Protocol):
         What comes out is what `numbers.arithmetic` computes.
         """
 
-    def call(self, function: Callable[..., Any], *arguments: Value | int, type: str) -> Value:
+    def call(self, function: Callable[..., object], *arguments: Value | int, type: str) -> Value:
         """The result, as `type`, of a `@native` function on the bits of `arguments`; plain integers are constants.
 
         An argument that is narrower than the parameter is extended by the sign of its own type.
@@ -145,7 +145,7 @@ class Machine(Protocol):
 
     def collect(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         members: Value | int,
         inputs: Sequence[Value],
         results: Sequence[str],

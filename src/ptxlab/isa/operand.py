@@ -169,7 +169,7 @@ def expect(form: Form, m: Modifiers) -> tuple[Expected, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _expect(form: Form, modifiers: tuple[tuple[str, Any], ...]) -> tuple[Expected, ...]:
+def _expect(form: Form, modifiers: tuple[tuple[str, object], ...]) -> tuple[Expected, ...]:
     m = Modifiers(**dict(modifiers))
     return tuple(_expected(form, m, operand) for operand in form.operands if _is_there(form, m, operand))
 
@@ -208,7 +208,7 @@ def _default_space(form: Form, m: Modifiers) -> str:
     return spaces[0] if len(spaces) == 1 else ""
 
 
-def _replace(expected: Expected, **changes: Any) -> Expected:
+def _replace(expected: Expected, **changes: object) -> Expected:
     values = {name: getattr(expected, name) for name in Expected.__slots__} | changes
     return Expected(**values)
 

@@ -29,7 +29,7 @@ class Placeholder:
     def _same(self, other: Any = None) -> Placeholder:
         return self
 
-    def _predicate(self, other: Any) -> Placeholder:
+    def _predicate(self, other: object) -> Placeholder:
         return _PREDICATE
 
     __add__ = __sub__ = __mul__ = __floordiv__ = __mod__ = __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = _same
@@ -169,10 +169,10 @@ class Recorder:
     def unpack(self, value: Placeholder, type: str) -> tuple[Placeholder, ...]:
         return (Placeholder(type_named(type)),) * (value.type.width // type_named(type).width)
 
-    def arithmetic(self, operation: str, *operands: Placeholder, **how: Any) -> Placeholder:
+    def arithmetic(self, operation: str, *operands: Placeholder, **how: object) -> Placeholder:
         return operands[0]
 
-    def call(self, function: Callable[..., Any], *arguments: Placeholder | int, type: str) -> Placeholder:
+    def call(self, function: Callable[..., object], *arguments: Placeholder | int, type: str) -> Placeholder:
         return Placeholder(type_named(type))
 
     def window(self, space: str) -> int:
@@ -193,12 +193,12 @@ class Recorder:
 
     def collect(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         members: Placeholder | int,
         inputs: Sequence[Placeholder],
         results: Sequence[str],
         *,
-        statics: Sequence[Any] = (),
+        statics: Sequence[object] = (),
         aligned: bool = False,
         reads_shared: bool = False,
         orders: bool = False,
@@ -276,7 +276,7 @@ def _bytes(type: str) -> int:
 
 
 @cache
-def _signature(method: Callable[..., Any]) -> Signature:
+def _signature(method: Callable[..., object]) -> Signature:
     return signature(method)
 
 
@@ -291,7 +291,7 @@ class _Unit:
     def __getattr__(self, method: str) -> Callable[..., Placeholder | Location | None]:
         return partial(self._call, getattr(self.protocol, method))
 
-    def _call(self, method: Callable[..., Any], *given: Any, **named: Any) -> Placeholder | Location | None:
+    def _call(self, method: Callable[..., object], *given: object, **named: object) -> Placeholder | Location | None:
         action: Action | None = getattr(method, "action", None)
         if action is None:
             return None

@@ -186,7 +186,7 @@ class Copies:
         accesses.image(GLOBAL, 0, int(place), content, key)
         return content.tobytes()
 
-    def _values(self, thread: int, key: int, part: Any) -> list[Any]:
+    def _values(self, thread: int, key: int, part: object) -> list[Any]:
         """The numbers in a vector of operands; None of those that are not known."""
         found: list[Any] = []
         for element in part.elements if isinstance(part, ir.Vector) else [] if part is None else [part]:

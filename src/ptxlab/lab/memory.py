@@ -102,7 +102,7 @@ class Memory:
         values[is_event] = columns.data[source[is_event]]
         return values, np.repeat(rows.address, rows.size) + steps
 
-    def _within(self, rows: Rows, after: Numbers, address: int) -> dict[str, Any]:
+    def _within(self, rows: Rows, after: Numbers, address: int) -> dict[str, object]:
         """Writes in order; those that one step makes by one instruction are together.
 
         Of each the step after which it is done, the instruction, whether that is asynchronous, the bytes at each

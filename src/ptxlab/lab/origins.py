@@ -26,7 +26,7 @@ class Origins:
         self.steps = steps
         self.finder = Finder(steps.trace)
 
-    def of_register(self, warp: int, lane: int, name: str, position: int) -> dict[str, Any]:
+    def of_register(self, warp: int, lane: int, name: str, position: int) -> dict[str, object]:
         """Of a register of a lane."""
         count = self.steps.trace.accesses.threads_in_block
         block, own = divmod(warp, self.steps.warps_in_block)
@@ -34,7 +34,7 @@ class Origins:
         key = self.steps.keys(warp, position).get(thread, 0)
         return self._graph(self.finder.of_register(thread, name, key))
 
-    def of_memory(self, space: str, owner: int, address: int, size: int, position: int) -> dict[str, Any]:
+    def of_memory(self, space: str, owner: int, address: int, size: int, position: int) -> dict[str, object]:
         """Of bytes of memory; those of an array are counted from its start, and `owner` is its number."""
         code = SPACES[space]
         if code == GLOBAL:
@@ -45,14 +45,14 @@ class Origins:
         key = int(before.key.max()) + 1 if len(before) else 0
         return self._graph(self.finder.of_memory(code, owner, address, size, key))
 
-    def of_tensor(self, block: int, lane: int, column: int, position: int) -> dict[str, Any]:
+    def of_tensor(self, block: int, lane: int, column: int, position: int) -> dict[str, object]:
         """Of a word of tensor memory."""
         before = [
             one.step.key for one in writers(self.finder, block) if self.steps.position_of(one.step.key // 2) < position
         ]
         return self._graph(of_word(self.finder, block, lane, column, max(before, default=-1) + 1))
 
-    def _graph(self, root: Origin) -> dict[str, Any]:
+    def _graph(self, root: Origin) -> dict[str, object]:
         """The values that are nearest, with the sources of each by their numbers."""
         numbers = {_identity(root): 0}
         found: list[dict[str, Any]] = []

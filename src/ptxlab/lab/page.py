@@ -7,7 +7,6 @@ import hashlib
 import json
 from functools import cache
 from importlib import resources
-from typing import Any
 
 _START = 'import { start } from "lab/main.js"; start();'
 _MODULES = resources.files("ptxlab.lab") / "page"
@@ -20,7 +19,7 @@ def _parts() -> tuple[str, str, dict[str, str]]:
     return (_MODULES / "page.html").read_text("utf-8"), (_MODULES / "style.css").read_text("utf-8"), modules
 
 
-def page(embedded: dict[str, Any] | None = None, *, asks_parent: bool = False) -> str:
+def page(embedded: dict[str, object] | None = None, *, asks_parent: bool = False) -> str:
     """The page; with `embedded`, it asks nothing of a server, with `asks_parent`, it asks the page that frames it.
 
     Modules import each other as `lab/name.js`; the import map says that these are here.
@@ -57,6 +56,6 @@ def _as_url(text: str) -> str:
     return "data:text/javascript;base64," + base64.b64encode(text.encode()).decode()
 
 
-def _as_script(embedded: dict[str, Any]) -> str:
+def _as_script(embedded: dict[str, object]) -> str:
     text = json.dumps(embedded).replace("<", "\\u003c")
     return f'<script type="application/json" id="embedded">{text}</script>'

@@ -26,7 +26,7 @@ from ptxlab.trace.tensor_words import kind_of
 from ptxlab.trace.warp_steps import WarpSteps
 
 
-def describe(steps: WarpSteps, folders: Sequence[Path] | None) -> dict[str, Any]:
+def describe(steps: WarpSteps, folders: Sequence[Path] | None) -> dict[str, object]:
     """All that does not depend on the position; source is read from `folders` alone, or from anywhere."""
     trace = steps.trace
     lines = Lines(trace.program)
@@ -79,7 +79,7 @@ def _blocks(steps: WarpSteps) -> list[dict[str, Any]]:
     return found
 
 
-def _instructions(steps: WarpSteps, lines: Lines) -> list[dict[str, Any]]:
+def _instructions(steps: WarpSteps, lines: Lines) -> list[dict[str, object]]:
     program = steps.trace.program
     functions = {id(function): number for number, function in enumerate(program.functions)}
     on_line = Counter(place.line for place in lines.ptx)

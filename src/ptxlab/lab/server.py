@@ -37,7 +37,7 @@ class Server(ThreadingHTTPServer):
         """Where the page is."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: Any, client_address: object) -> None:
         """A browser that has gone away while it was answered is nothing to report."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
@@ -130,5 +130,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
         self.wfile.flush()
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Nothing is logged: the terminal belongs to the kernel's output."""

@@ -38,7 +38,7 @@ class TensorView:
         """What is known of the words of a block after the use of a step."""
         return _packed(self.recorded.after(block, step))
 
-    def _use(self, use: TensorUse) -> Iterator[dict[str, Any]]:
+    def _use(self, use: TensorUse) -> Iterator[dict[str, object]]:
         executed, word = use.executed, use.kind
         match = self.steps.trace.program.match(executed.instruction)
         assert match is not None
@@ -81,7 +81,7 @@ class TensorView:
         return int.from_bytes(accesses.bytes_of(rows, int(own[0])), "little") if len(own) else None
 
 
-def _packed(words: Any) -> dict[str, Any]:
+def _packed(words: Any) -> dict[str, object]:
     """The columns from the first to the last that has a known word."""
     values, known = words.data, ~np.ma.getmaskarray(words)
     some = np.flatnonzero(known.any(axis=0))

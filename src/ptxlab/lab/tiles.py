@@ -65,7 +65,7 @@ class Tiles:
         self.finder = Finder(steps.trace)
         self._reads = lru_cache(maxsize=8)(self._find_reads)
 
-    def read_by(self, step: int) -> list[dict[str, Any]]:
+    def read_by(self, step: int) -> list[dict[str, object]]:
         """The tiles that the instruction of a warp step reads, each chunk with the array that it comes from."""
         group, index = self.steps.locate(step)
         instruction = self.steps.instruction(step)
@@ -84,7 +84,7 @@ class Tiles:
             found = self._of_rows(step, instruction)
         return [{**self._described(tile), "sources": self._sources(tile, block, step)} for tile in found]
 
-    def _described(self, tile: _Tile) -> dict[str, Any]:
+    def _described(self, tile: _Tile) -> dict[str, object]:
         return {
             "operand": tile.operand, "type": tile.type, "rows": tile.rows, "chunks": tile.chunks, "about": tile.about,
             "transposed": tile.is_transposed, "addresses": tile.addresses.tolist(),
@@ -154,7 +154,7 @@ class Tiles:
 
     # Where chunks come from.
 
-    def _sources(self, tile: _Tile, block: int, step: int) -> list[Any]:
+    def _sources(self, tile: _Tile, block: int, step: int) -> list[object]:
         """For each chunk: the element of an array that its first byte is, by array, name and index."""
         writes = self.memory.writes(SHARED, block)
         done = int(np.searchsorted(writes.after, step))

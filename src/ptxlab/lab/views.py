@@ -139,7 +139,7 @@ class Views:
         lines = {row.line: [one.text for one in row.sass] for row in listing.rows if row.sass}
         return {"title": f"{listing.assembly.target} by {tool.name} {tool.version}", "lines": lines}
 
-    def _origin(self, kind: str, *given: Any) -> Any:
+    def _origin(self, kind: str, *given: object) -> Any:
         find: dict[str, Callable[..., Any]] = {
             "register": self._origins_of.of_register, "tensor": self._origins_of.of_tensor,
             "memory": self._origins_of.of_memory,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anywidget
 import traitlets
@@ -31,7 +31,7 @@ class Lab(anywidget.AnyWidget):  # type: ignore[misc]
         self._views = Views(trace)
         self.on_msg(self._answer)
 
-    def _answer(self, widget: Any, content: dict[str, Any], buffers: Any) -> None:
+    def _answer(self, widget: object, content: dict[str, object], buffers: object) -> None:
         """Answer what the page asks for."""
         name = str(content.get("name", ""))
         try:

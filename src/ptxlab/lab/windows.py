@@ -23,7 +23,7 @@ def bounds(steps: WarpSteps, window: int) -> tuple[int, int]:
     return min(start, steps.count), min(start + WINDOW, steps.count)
 
 
-def window_of(steps: WarpSteps, window: int) -> dict[str, Any]:
+def window_of(steps: WarpSteps, window: int) -> dict[str, object]:
     """What is executed in a window, step by step."""
     start, end = bounds(steps, window)
     groups, instructions = steps.range(start, end)
@@ -35,7 +35,7 @@ def window_of(steps: WarpSteps, window: int) -> dict[str, Any]:
     }
 
 
-def accesses_in(steps: WarpSteps, window: int) -> list[dict[str, Any]]:
+def accesses_in(steps: WarpSteps, window: int) -> list[dict[str, object]]:
     """What the steps of a window access in shared memory, each with the lanes and their addresses."""
     start, end = bounds(steps, window)
     if start >= end:
@@ -75,7 +75,7 @@ def _when(steps: WarpSteps, groups: Numbers, segment: Segment, slot: Slot) -> Nu
     return np.array(waited, np.int64)
 
 
-def _of_slot(steps: WarpSteps, groups: Numbers, at: Numbers, slot: Slot) -> Iterator[dict[str, Any]]:
+def _of_slot(steps: WarpSteps, groups: Numbers, at: Numbers, slot: Slot) -> Iterator[dict[str, object]]:
     """The accesses by one instruction of some groups, each at its step."""
     if not len(groups):
         return
@@ -114,7 +114,7 @@ def warps_at(steps: WarpSteps, block: int, window: int) -> list[dict[str, int]]:
     return found
 
 
-def ticks_at(steps: WarpSteps, warp: int, position: int) -> dict[str, Any]:
+def ticks_at(steps: WarpSteps, warp: int, position: int) -> dict[str, object]:
     """The line of the next instruction of a warp at a position, 0 if there is none, and when the warp executes it."""
     after = steps.around(warp, position)[1]
     if after < 0:

@@ -50,7 +50,7 @@ def launch(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> 
 
 
 def _emulate_checked(
-    module: ir.Module, kernel: ir.Function, context: Context, args: Sequence[Any], options: LaunchOptions
+    module: ir.Module, kernel: ir.Function, context: Context, args: Sequence[object], options: LaunchOptions
 ) -> Result:
     """Run a kernel on the emulator; beside its findings are the warnings of `check`, which may say why."""
     if options.detectors != DETECTORS:
@@ -70,7 +70,7 @@ def _emulate_checked(
 
 
 def _emulate(
-    module: ir.Module, kernel: ir.Function, context: Context, args: Sequence[Any], options: LaunchOptions
+    module: ir.Module, kernel: ir.Function, context: Context, args: Sequence[object], options: LaunchOptions
 ) -> Result:
     """Run a kernel on the emulator: by its seed, by several, or by a schedule."""
     emulated = context.emulated(module)
@@ -89,7 +89,7 @@ def _emulate(
     return keep(emulate(emulated, kernel, values, with_record(options)))
 
 
-def prepare(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> gpu.Prepared:
+def prepare(kernel: ir.Function, args: Sequence[object], options: LaunchOptions) -> gpu.Prepared:
     """A launch on a GPU to repeat: each `.launch()` is one call of the driver. Its arrays are on the GPU."""
     module = module_of(kernel)
     chosen_kind, number = read_device(options.device)
@@ -138,7 +138,7 @@ def explore(
 
 def explore_all(
     kernel: ir.Function,
-    args: Sequence[Any],
+    args: Sequence[object],
     options: LaunchOptions,
     limit: int,
     timeout: float,
@@ -169,7 +169,7 @@ def explore_all(
 _DEVICE = re.compile(r"(auto|cpu|cuda|both)(?::(\d+))?")
 
 
-def choose(module: ir.Module, args: Sequence[Any], options: LaunchOptions) -> tuple[str, int]:
+def choose(module: ir.Module, args: Sequence[object], options: LaunchOptions) -> tuple[str, int]:
     """Where to run: `cpu`, `cuda` or `both`, and the number of the GPU."""
     chosen_kind, number = read_device(options.device)
     emulator_only, gpu_only = options.emulator_only, options.gpu_only

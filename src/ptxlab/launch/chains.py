@@ -100,7 +100,7 @@ class Link:
     options: LaunchOptions
 
 
-def _read(number: int, grid: Sequence[Any], common: dict[str, Any]) -> Link:
+def _read(number: int, grid: Sequence[object], common: dict[str, object]) -> Link:
     """A grid as the user gives it."""
     if not isinstance(grid, (tuple, list)) or not 3 <= len(grid) <= 5:
         given = f"{len(grid)} values" if isinstance(grid, (tuple, list)) else type(grid).__name__
@@ -152,7 +152,7 @@ def _run(links: Sequence[Link], values: Sequence[Sequence[Any]]) -> list[Result]
     return run_chain(grids, address_space_of(values))
 
 
-def _on_both(links: Sequence[Link], there: Gpu, timeout: float | None, stream: Any) -> list[Result]:
+def _on_both(links: Sequence[Link], there: Gpu, timeout: float | None, stream: object) -> list[Result]:
     """Run a chain on the emulator and on a GPU, from the same data; where arrays differ at its end is a finding.
 
     The finding is in the result of the last grid that has the array. Variables of modules are not compared.
@@ -186,7 +186,7 @@ def _on_gpu(
     links: Sequence[Link],
     there: Gpu,
     timeout: float | None,
-    stream: Any,
+    stream: object,
     kept: dict[int, bytearray] | None = None,
 ) -> list[Result]:
     """Run a chain on a GPU, all of it on one stream."""

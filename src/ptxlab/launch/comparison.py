@@ -40,7 +40,7 @@ def compare(
     kernel: ir.Function,
     gpu: Gpu,
     state: GpuState,
-    args: Sequence[Any],
+    args: Sequence[object],
     options: LaunchOptions,
 ) -> Result:
     """Run both on the same data; the emulator's result, and its arrays, with a finding where the GPU's differ.
@@ -85,7 +85,7 @@ def _own_name(gpu: Gpu) -> str:
         return gpu.target
 
 
-def mirror(args: Sequence[Any], gpu: Gpu) -> tuple[list[Any], list[tuple[Memory, Any]]]:
+def mirror(args: Sequence[object], gpu: Gpu) -> tuple[list[Any], list[tuple[Memory, Any]]]:
     """The arguments with copies for arrays on the GPU; one array given twice is one copy."""
     import numpy
 
@@ -128,7 +128,7 @@ def differences(
     module: ir.Module,
     kernel: ir.Function,
     gpu: Gpu,
-    values: Sequence[Any],
+    values: Sequence[object],
     regions: Sequence[Region],
     kept: dict[int, bytearray],
     hardware: Result,
@@ -153,7 +153,7 @@ def differences(
 
 
 def _difference(
-    module: ir.Module, kernel: ir.Function, gpu: Gpu, values: Sequence[Any], region: Region, image: bytearray
+    module: ir.Module, kernel: ir.Function, gpu: Gpu, values: Sequence[object], region: Region, image: bytearray
 ) -> list[Diagnostic]:
     """The first element of an array that differs."""
     import numpy
@@ -182,12 +182,12 @@ def _difference(
     ]  # fmt: skip
 
 
-def _has(argument: Any, array: Any) -> bool:
+def _has(argument: object, array: object) -> bool:
     """Whether an array is in an argument."""
     return any((leaf.array if isinstance(leaf, (TensorMap, Surface)) else leaf) is array for leaf in leaves(argument))
 
 
-def _surfaces(values: Sequence[Any]) -> list[Region]:
+def _surfaces(values: Sequence[object]) -> list[Region]:
     """The arrays that surfaces are of."""
     arrays = [leaf.array for value in values for leaf in leaves(value) if isinstance(leaf, Surface)]
     return [Region(0, array.nbytes, int(array.ctypes.data), "a surface", True, array) for array in arrays]
@@ -197,7 +197,7 @@ def _order(array: Any) -> Literal["C", "F"]:
     return "C" if array.flags.c_contiguous else "F"
 
 
-def _show(data: Any, kind: Any) -> str:
+def _show(data: Any, kind: object) -> str:
     """`1.5 (0x3fc00000)`"""
     value = data.view(kind)[0]
     return f"{value} (0x{data.tobytes()[::-1].hex()})"

@@ -18,7 +18,7 @@ _SAMPLE = 4096  # elements of an array of integers that are inspected
 _SMALLEST = 1 << 23  # the bits of the smallest float32 with all its digits: what is below is not meant as one
 
 
-def other_arrays(args: Sequence[Any]) -> list[int]:
+def other_arrays(args: Sequence[object]) -> list[int]:
     """The arrays that hardly hold float32: of float64, or of integers too small for the bits of a float."""
     found = []
     for number, value in enumerate(args):
@@ -29,7 +29,7 @@ def other_arrays(args: Sequence[Any]) -> list[int]:
     return found
 
 
-def _has_small_integers(array: Any) -> bool:
+def _has_small_integers(array: object) -> bool:
     if not isinstance(array, np.ndarray):
         return False
     sample = array.reshape(-1)[:_SAMPLE].view(np.int32) if array.flags.c_contiguous else np.zeros(0, np.int32)
@@ -37,7 +37,7 @@ def _has_small_integers(array: Any) -> bool:
 
 
 def mistyped_arrays(
-    module: ir.Module, kernel: ir.Function, context: Context, args: Sequence[Any], arrays: Sequence[int]
+    module: ir.Module, kernel: ir.Function, context: Context, args: Sequence[object], arrays: Sequence[int]
 ) -> list[Diagnostic]:
     """A warning for each of the arrays that the kernel accesses as `.f32`."""
     known = context.singles.get(kernel.name)

@@ -37,7 +37,7 @@ def code_on_page(exercise: str, until: str | None = None) -> str:
     return str(before).rstrip() + "\n"
 
 
-def names_on_page(exercise: str) -> dict[str, Any]:
+def names_on_page(exercise: str) -> dict[str, object]:
     """What the Python on the page defines before its first wrong or right kernel runs."""
     page = Path(exercise).parent.with_suffix(".md")
     before = re.split(r"^## (?:Wrong|Right)$", page.read_text(encoding="utf-8"), maxsplit=1, flags=re.MULTILINE)[0]

@@ -34,7 +34,7 @@ class Case:
     """Values in float64 or in integers, by the name of the argument; others are not to change."""
     tolerance: float = 0.0
     """A value may differ by this times one plus the size of the expected one; 0 requires equality."""
-    mistakes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    mistakes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """What a well-known mistake gives, by what to say of it."""
     arrays: Mapping[str, Any] = field(default_factory=dict)
     """Arrays that arguments only refer to, as tensor maps do; `expected` may name them, too."""

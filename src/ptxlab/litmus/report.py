@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from ptxlab.litmus.executions import MOST, Final, Judgement, TooManyError, judge
 from ptxlab.litmus.placements import Placement, placements, why_not
@@ -125,7 +124,7 @@ class Report:
         holds = self.verdict
         return (holds is not None and not holds.holds) or any(self.problems())
 
-    def as_object(self) -> dict[str, Any]:
+    def as_object(self) -> dict[str, object]:
         """All of it, for JSON."""
         names = [spell_name(name) for name in self.names]
         holds = self.verdict

@@ -96,7 +96,7 @@ def explore_all(test: Litmus, placement: Placement, limit: int = 10_000, timeout
 
 
 def run_on_gpu(
-    test: Litmus, placement: Placement, launches: int, device: str = "cuda", instances: int = INSTANCES, **how: Any
+    test: Litmus, placement: Placement, launches: int, device: str = "cuda", instances: int = INSTANCES, **how: object
 ) -> Observed:
     """Run a test on a GPU: many instances a launch, whose threads start together."""
     kernel = write_kernel(test, placement, stress=True)

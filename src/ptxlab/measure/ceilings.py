@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 from ptxlab.launch.launches import Launch
@@ -34,7 +35,7 @@ class Ceiling:
     """Runs in turns, each on other memory: together more than the L2 cache holds."""
 
 
-def ceilings(torch: Any, work: Work) -> list[Ceiling]:
+def ceilings(torch: ModuleType, work: Work) -> list[Ceiling]:
     """Those that say something about this work: bandwidth always, a product where it is in its unit."""
     found = [copy(torch)]
     if 0 < work.bytes < _LITTLE:
@@ -53,7 +54,7 @@ def copy(torch: Any) -> Ceiling:
     return Ceiling("copy", Work(0, 2 * _COPIED, "f32"), [lambda: target.copy_(source)])
 
 
-def short_copy(torch: Any, bytes: int) -> Ceiling:
+def short_copy(torch: ModuleType, bytes: int) -> Ceiling:
     """A copy that reads and writes so many bytes together, from memory that is not in the L2 cache.
 
     It is a kernel: what the driver copies with takes half as long again for some numbers of bytes.
@@ -67,7 +68,7 @@ def short_copy(torch: Any, bytes: int) -> Ceiling:
     return Ceiling("copy of as many bytes", Work(0, 8 * numbers, "f32"), actions)
 
 
-def read(torch: Any, bytes: int) -> Ceiling:
+def read(torch: ModuleType, bytes: int) -> Ceiling:
     """A run that reads so many bytes from memory, and writes nothing."""
     count = -(-bytes // ROW) * ROW
     properties = torch.cuda.get_device_properties(0)
@@ -79,14 +80,14 @@ def read(torch: Any, bytes: int) -> Ceiling:
     return Ceiling("read of as many bytes", Work(0, count, "f32"), actions)
 
 
-def product(torch: Any, type: str) -> Ceiling:
+def product(torch: ModuleType, type: str) -> Ceiling:
     """The library's product of two square matrices of this type."""
     work = Work(2 * _EXTENT**3, 0, type)
     return Ceiling(f"{type} product", work, [PRODUCTS[type](torch, Device(torch, 1))])
 
 
 def _plain(type: str) -> Callable[[Any, Device], Callable[[], Any]]:
-    def make(torch: Any, draw: Device) -> Callable[[], Any]:
+    def make(torch: ModuleType, draw: Device) -> Callable[[], Any]:
         a, b = draw.normal((_EXTENT, _EXTENT), type), draw.normal((_EXTENT, _EXTENT), type)
         c = torch.empty_like(a)
         return lambda: torch.matmul(a, b, out=c)
@@ -94,7 +95,7 @@ def _plain(type: str) -> Callable[[Any, Device], Callable[[], Any]]:
     return make
 
 
-def _tf32(torch: Any, draw: Device) -> Callable[[], Any]:
+def _tf32(torch: ModuleType, draw: Device) -> Callable[[], object]:
     plain = _plain("f32")(torch, draw)
 
     def run() -> None:
@@ -107,13 +108,13 @@ def _tf32(torch: Any, draw: Device) -> Callable[[], Any]:
     return run
 
 
-def _e4m3(torch: Any, draw: Device) -> Callable[[], Any]:
+def _e4m3(torch: ModuleType, draw: Device) -> Callable[[], object]:
     a, b = draw.normal((_EXTENT, _EXTENT), "e4m3"), draw.normal((_EXTENT, _EXTENT), "e4m3").t()
     one = torch.ones((), device="cuda")
     return lambda: torch._scaled_mm(a, b, one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
 
 
-def _s8(torch: Any, draw: Device) -> Callable[[], Any]:
+def _s8(torch: ModuleType, draw: Device) -> Callable[[], object]:
     a, b = (draw.integers((_EXTENT, _EXTENT), "s8", -128, 128) for _ in range(2))
     return lambda: torch._int_mm(a, b.t())
 

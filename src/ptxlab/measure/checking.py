@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from ptxlab.launch.launches import Arrays
@@ -24,13 +25,13 @@ class Error:
     """The mean of |answer − reference|."""
 
 
-def expect(xp: Any, entry: Entry, arrays: Arrays) -> Arrays:
+def expect(xp: ModuleType, entry: Entry, arrays: Arrays) -> Arrays:
     """The right answers, in float64, by NumPy or torch."""
     found: Arrays = entry.reference(xp, **{name: as_float64(xp, value) for name, value in arrays.items()})
     return found
 
 
-def check(xp: Any, entry: Entry, size: Size, arrays: Arrays, expected: Arrays, contender: str) -> Error:
+def check(xp: ModuleType, entry: Entry, size: Size, arrays: Arrays, expected: Arrays, contender: str) -> Error:
     """How far the answers in `arrays` are from what is expected; too far is a `WrongAnswerError`."""
     allowed, relative, mean = entry.allowed(size), 0.0, 0.0
     for name, wanted in expected.items():
@@ -54,7 +55,7 @@ def check(xp: Any, entry: Entry, size: Size, arrays: Arrays, expected: Arrays, c
     return Error(relative, mean)
 
 
-def furthest(xp: Any, difference: Any) -> tuple[int, ...]:
+def furthest(xp: ModuleType, difference: Any) -> tuple[int, ...]:
     """Where the answer is furthest from the reference; a NaN is furthest."""
     distance = xp.where(difference == difference, difference, math.inf)
     index, shape = int(distance.argmax()), tuple(difference.shape)
@@ -65,7 +66,7 @@ def furthest(xp: Any, difference: Any) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-def as_float64(xp: Any, value: Any) -> Any:
+def as_float64(xp: ModuleType, value: Any) -> Any:
     """An array in float64; other values as they are."""
     if not hasattr(value, "dtype"):
         return value

@@ -6,6 +6,7 @@ is seen.
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -73,7 +74,7 @@ class Blank:
 class Device:
     """Data in a GPU's memory, as tensors of torch."""
 
-    def __init__(self, torch: Any, seed: int) -> None:
+    def __init__(self, torch: ModuleType, seed: int) -> None:
         self.torch = torch
         self.generator = torch.Generator(device="cuda")
         self.generator.manual_seed(seed)
@@ -99,7 +100,7 @@ class Device:
         return space
 
 
-def poison(xp: Any, space: Any) -> None:
+def poison(xp: ModuleType, space: Any) -> None:
     """Fill an array, of NumPy or of torch as `xp` says, with what no kernel writes by chance."""
     raw = space.reshape(-1).view(xp.uint8)
     raw[...] = 0xFF if _has_nan(space) else _POISON  # all ones is a NaN in every format that has one

@@ -7,8 +7,10 @@ computed from all bits of each answer. A call that writes nothing, or something 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
+from ptxlab.device.arrays import Array
 from ptxlab.launch.launches import Arrays
 from ptxlab.measure.checking import WrongAnswerError, as_float64
 from ptxlab.measure.data import poison
@@ -17,7 +19,7 @@ _ROW = 1021  # elements; a prime, so that no pattern of a kernel repeats with it
 _BITS = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 
 
-def fingerprint(xp: Any, array: Any) -> Any:
+def fingerprint(xp: ModuleType, array: Array) -> Any:
     """A number of 64 bits that depends on every bit of an array and, but for sums that collide, on its position.
 
     >>> import numpy
@@ -34,7 +36,7 @@ def fingerprint(xp: Any, array: Any) -> Any:
     return first + 3 * second + 5 * third
 
 
-def _weights(xp: Any, like: Any) -> Any:
+def _weights(xp: ModuleType, like: Any) -> Any:
     """Odd numbers without a pattern, as many as there are sums."""
     near = {"device": like.device} if hasattr(xp, "cuda") else {}
     return xp.arange(like.shape[0], dtype=xp.int64, **near) * 2654435761 % 2147483647 * 2 + 1
@@ -43,7 +45,7 @@ def _weights(xp: Any, like: Any) -> Any:
 class Answers:
     """What a contender wrote into each set of data, and the fingerprints of it, in the order of its calls."""
 
-    def __init__(self, torch: Any, name: str, sets: Sequence[Arrays], names: Sequence[str], evict: Any) -> None:
+    def __init__(self, torch: ModuleType, name: str, sets: Sequence[Arrays], names: Sequence[str], evict: Any) -> None:
         self.torch, self.name, self.sets, self.names, self.evict = torch, name, sets, names, evict
         self.returned: list[Arrays] = [{} for _ in sets]
         self.taken: list[list[Any]] = [[] for _ in sets]
@@ -51,7 +53,7 @@ class Answers:
         self.distances: dict[str, list[float]] = {}
         """How far answers of the first set were from the checked ones, in the norm of these, where bits differed."""
 
-    def keep(self, number: int, action: Callable[[], Any]) -> Callable[[], Any]:
+    def keep(self, number: int, action: Callable[[], object]) -> Callable[[], object]:
         """The action on a set, such that what a library returns is kept as its answer."""
 
         def run() -> None:

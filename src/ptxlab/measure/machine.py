@@ -8,6 +8,7 @@ import subprocess
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ptxlab import gpu
@@ -40,7 +41,7 @@ def _missing(what: str) -> Any:
     )
 
 
-def describe(torch: Any) -> dict[str, Any]:
+def describe(torch: ModuleType) -> dict[str, object]:
     """Hardware and versions."""
     first = gpu.gpu(0)
     return {

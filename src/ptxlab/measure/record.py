@@ -128,7 +128,7 @@ class Record:
             parts += [title_html(sized.spelled), table_html(rows_of(sized, self.baseline))]
         return "".join(parts)
 
-    def as_object(self) -> dict[str, Any]:
+    def as_object(self) -> dict[str, object]:
         """The whole record, for JSON; the key of the contenders is `arms`, as in the files under `evidence/`."""
         whole = asdict(self)
         for sized in whole["sizes"]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ptxlab.gpu.driver import call
@@ -72,7 +73,7 @@ def measure(
 
 
 def _measure_size(
-    torch: Any,
+    torch: ModuleType,
     entry: Entry,
     size: Size,
     rounds: int,
@@ -137,7 +138,7 @@ def _finished(
 
 
 def _contestants(
-    torch: Any, entry: Entry, only: set[str], stream: Any
+    torch: ModuleType, entry: Entry, only: set[str], stream: object
 ) -> Iterable[tuple[str, str, Callable[[Arrays], Action]]]:
     """Every variant and library: its kind, its name, and what turns arrays into a run."""
 
@@ -151,7 +152,7 @@ def _contestants(
     yield from (("library", name, library(name)) for name in entry.libraries)
 
 
-def together(launches: Sequence[Launch], stream: Any, cubins: Mapping[str, Path] | None = None) -> Action:
+def together(launches: Sequence[Launch], stream: object, cubins: Mapping[str, Path] | None = None) -> Action:
     """One call for all launches of a variant; `cubins` has what was compiled already, by the text of the program."""
     known = cubins or {}
     prepared = [launch.prepare(stream, known.get(format(launch.module))).launch for launch in launches]
@@ -165,7 +166,7 @@ def together(launches: Sequence[Launch], stream: Any, cubins: Mapping[str, Path]
     return run
 
 
-def draw_sets(torch: Any, entry: Entry, size: Size, seed: int) -> list[Arrays]:
+def draw_sets(torch: ModuleType, entry: Entry, size: Size, seed: int) -> list[Arrays]:
     """Sets of data that together are twice the L2 cache, so that a run finds nothing of its own in it."""
     first = entry.arrays(Device(torch, seed), **size)
     length = sum(value.nbytes for value in first.values() if hasattr(value, "nbytes"))
@@ -174,7 +175,7 @@ def draw_sets(torch: Any, entry: Entry, size: Size, seed: int) -> list[Arrays]:
     return [first, *(entry.arrays(Device(torch, seed + number), **size) for number in range(1, count))]
 
 
-def timer(torch: Any, actions: Sequence[Action], stream: Any, answers: Answers | None = None) -> Timer:
+def timer(torch: ModuleType, actions: Sequence[Action], stream: object, answers: Answers | None = None) -> Timer:
     """What times one run, as the mean over as many in a row as a sample needs, each on the next set of data.
 
     Outside of what is timed, `answers` are overwritten before a sample, and their fingerprints taken after it.

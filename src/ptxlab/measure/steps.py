@@ -138,7 +138,7 @@ def _same(texts: Sequence[str], between: str = ", ") -> str:
     return between.join(dict.fromkeys(texts))
 
 
-def _extents(extent: Any) -> Sequence[int]:
+def _extents(extent: int | Sequence[int]) -> Sequence[int]:
     return (extent,) if isinstance(extent, int) else extent
 
 

@@ -135,12 +135,12 @@ def _rank(trial: Trial) -> float:
     return trial.seconds or trial.estimated or float("inf")
 
 
-def _as_json(value: Any, indent: int | None = None) -> str:
+def _as_json(value: object, indent: int | None = None) -> str:
     """JSON; what has none, as a type of PTX, by its name."""
     return json.dumps(value, sort_keys=indent is None, indent=indent, default=_plain)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) else getattr(value, "__name__", str(value))
 
 
@@ -154,7 +154,7 @@ class _Candidate:
 
 def tune(
     kernel: Maker,
-    parameters: Mapping[str, Sequence[Any]],
+    parameters: Mapping[str, Sequence[object]],
     problem: Entry,
     size: Size | None = None,
     *,
@@ -214,11 +214,11 @@ def tune(
     return Tuned(chosen, machine, done)
 
 
-def _combinations(parameters: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def _combinations(parameters: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
     return [dict(zip(parameters, values, strict=True)) for values in product(*parameters.values())]
 
 
-def _kept(file: Path, size: Size, machine: Mapping[str, Any]) -> list[Trial]:
+def _kept(file: Path, size: Size, machine: Mapping[str, object]) -> list[Trial]:
     """The trials that a file holds; one of another size or machine is refused, since it would be lost."""
     kept = Tuned.read(file)
     for what, there, here in (("size", kept.size, size), ("machine", kept.machine, machine)):
@@ -232,7 +232,7 @@ def _is_done(trial: Trial) -> bool:
     return bool(trial.problem or trial.samples)
 
 
-def _write(kernel: Maker, parameters: dict[str, Any], arrays: Arrays) -> _Candidate:
+def _write(kernel: Maker, parameters: dict[str, object], arrays: Arrays) -> _Candidate:
     """Write the PTX of a combination; the arrays are there for their types alone."""
     try:
         variant = kernel(**parameters)

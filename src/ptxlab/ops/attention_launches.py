@@ -28,7 +28,7 @@ COUNTER, LOGS, OF_HEADS = 4, 12, (13, 14)  # parameters of the kernel: what coun
 SLOPES = 18  # the same of the gradients' kernel
 
 
-def counter(like: Any, gpu: int | None) -> Workspace | None:
+def counter(like: object, gpu: int | None) -> Workspace | None:
     """What counts the tiles that blocks have taken."""
     return None if gpu is None else Workspace("attention", like, gpu, {COUNTER: ROW})
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxlab.device.arrays import Array
 from ptxlab.ops import fp8_attention, jax_functions, packed_attention, scored_attention
 from ptxlab.ops.attention_launches import answer_of, in_rows, prepare, prepare_gradients
 from ptxlab.ops.calls import Calls
@@ -25,9 +26,9 @@ THREE = (None,) * 3  # results that are made
 
 
 def attention(
-    q: Any,
-    k: Any,
-    v: Any,
+    q: Array,
+    k: Array,
+    v: Array,
     out: Any = None,
     *,
     causal: bool = False,
@@ -91,19 +92,21 @@ def attention(
     return tuple(found) if return_lse else found[0]
 
 
-def _of_jax(given: tuple[Any, ...], starts: tuple[Any, Any], causal: bool, window: int, out: Any) -> tuple[Any, Any]:
+def _of_jax(
+    given: tuple[Array, ...], starts: tuple[Array, Array], causal: bool, window: int, out: Any
+) -> tuple[object, object]:
     if not any_given(*starts):
         return jax_functions.attention(given, causal, window, out)
     return jax_functions.packed_attention(given, packed_attention.both(starts), causal, window, out)
 
 
 def attention_backward(
-    do: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    o: Any,
-    lse: Any,
+    do: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    lse: Array,
     *,
     causal: bool = False,
     window: int = 0,
@@ -157,13 +160,21 @@ def any_given(*arrays: Any) -> bool:
     return any(one is not None for one in arrays)
 
 
-def _of_tensors(q: Any, k: Any, v: Any, causal: bool = False, window: int = 0) -> tuple[Any, ...]:
+def _of_tensors(q: Array, k: Array, v: Array, causal: bool = False, window: int = 0) -> tuple[object, ...]:
     return tuple(_calls.compute((q, k, v), (None, None), (causal, window)))
 
 
 def _backward_of_tensors(
-    do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, causal: bool = False, window: int = 0, ordered: bool = False
-) -> tuple[Any, ...]:
+    do: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    lse: Array,
+    causal: bool = False,
+    window: int = 0,
+    ordered: bool = False,
+) -> tuple[object, ...]:
     return tuple(_backward.compute((q, k, v, o, do, lse), THREE, (causal, window, ordered)))
 
 
@@ -174,7 +185,7 @@ def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.set_materialize_grads(False)
 
 
-def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
+def _differentiate(ctx: Any, do: Array, _: object) -> tuple[object, ...]:
     if do is None:
         return None, None, None, None, None
     how = ctx.causal, ctx.window, is_ordered()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ptxlab.device.arrays import Array
 from ptxlab.launch.launches import Launch
 from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import check_address, check_apart, check_dense, check_gpu, check_result, require
@@ -67,7 +68,7 @@ def calls_of(declared: Declaration, operator: Operator) -> Calls:
 def prepare_of(declared: Declaration) -> Prepare:
     """What checks a call of it and prepares its launch."""
 
-    def prepare(read: Sequence[Array | str | None], written: Sequence[Any], how: tuple[Any, ...]) -> Call:
+    def prepare(read: Sequence[Array | str | None], written: Sequence[Array], how: tuple[object, ...]) -> Call:
         named = zip(declared.read.items(), read, strict=True)
         seen = [None if one is None else look(one, name, wanted.types) for (name, wanted), one in named]
         for (name, wanted), one in zip(declared.read.items(), seen, strict=True):

@@ -113,7 +113,9 @@ class Calls:
         ready.start(addresses, stream_of_gpu(gpu))
         return results
 
-    def compute(self, read: Sequence[Any], written: Sequence[Array | None] = (None,), how: Any = None) -> Sequence[Any]:
+    def compute(
+        self, read: Sequence[Any], written: Sequence[Array | None] = (None,), how: Any = None
+    ) -> Sequence[Array | None]:
         """The same where torch records nothing, as in an operator."""
         found = self(read, written, how)
         assert found is not None

@@ -40,7 +40,7 @@ def require(name: str, one: Matrix, shape: tuple[int, ...], type: str, why: str 
         raise TypeError(f"`{name}` is of type {TORCH_NAMES[one.type]}, and must be of {TORCH_NAMES[type]}")
 
 
-def scales_of(first: Named, scales: Sequence[tuple[str, Any, tuple[int, ...]]]) -> list[Matrix]:
+def scales_of(first: Named, scales: Sequence[tuple[str, object, tuple[int, ...]]]) -> list[Matrix]:
     """The scales of arrays of 8-bit floats, each with the extents that it must have; other arrays have none."""
     if first[1].size > 1:
         for name, scale, _ in scales:

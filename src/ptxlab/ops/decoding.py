@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxlab.device.arrays import Array
 from ptxlab.kernels.decode_attention import HOST_BLOCKS, SIZES, attend, workspace_of
 from ptxlab.kernels.decode_attention.plan import KEYS
 from ptxlab.launch.launches import Launch
@@ -27,10 +28,10 @@ _SCHEMA = (
 
 
 def decode_attention(
-    q: Any,
-    k_cache: Any,
-    v_cache: Any,
-    lengths: Any,
+    q: Array,
+    k_cache: Array,
+    v_cache: Array,
+    lengths: Array,
     block_table: Any = None,
     *,
     scale: float | None = None,
@@ -58,7 +59,15 @@ def decode_attention(
 
 
 def _make(
-    q: Any, k: Any, v: Any, lengths: Any, table: Any, o: Any, scale: float | None, k_scale: float, v_scale: float
+    q: Array,
+    k: Any,
+    v: Array,
+    lengths: Any,
+    table: Array,
+    o: Array,
+    scale: float | None,
+    k_scale: float,
+    v_scale: float,
 ) -> Launch:
     """The launch, with memory for parts of results where it runs on the emulator."""
     pages = None if isinstance(table, int) else table
@@ -71,7 +80,9 @@ def _make(
     return attend(q, k, v, o, lengths, partial, pages, scale, (k_scale, v_scale), blocks=blocks)
 
 
-def _workspace(like: Any, gpu: int, q: Any, k: Any, v: Any, lengths: Any, table: Any, o: Any) -> Workspace:
+def _workspace(
+    like: object, gpu: int, q: Array, k: Array, v: Array, lengths: Array, table: Array, o: Array
+) -> Workspace:
     numbers = workspace_of(q, k, 0 if isinstance(table, int) else k.shape[1])
     return Workspace("decode", like, gpu, {_PARTIAL: 4 * numbers})
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxlab.device.arrays import Array
 from ptxlab.kernels import wgmma_attention_fp8
 from ptxlab.ops.attention_launches import LOGS, check, check_nothing, counter, nothing, numbered
 from ptxlab.ops.calls import BoundLaunch, Call, Calls
@@ -22,12 +23,12 @@ SCHEMA = (
 )
 
 
-def is_fp8(array: Any) -> bool:
+def is_fp8(array: Array) -> bool:
     """Whether an array has elements of 8 bits."""
     return "float8" in str(getattr(array, "dtype", ""))
 
 
-def attend(given: Sequence[Any], out: Any, how: tuple[bool, int], return_lse: bool) -> Any:
+def attend(given: Sequence[object], out: Any, how: tuple[bool, int], return_lse: bool) -> Any:
     """The answer, and log-sum-exps if they are asked for; given are q, k, v and their scales."""
     if out is None and is_traced():
         found = _calls.operator(*given, *how)
@@ -36,7 +37,7 @@ def attend(given: Sequence[Any], out: Any, how: tuple[bool, int], return_lse: bo
     return tuple(found) if return_lse else found[0]
 
 
-def prepare_fp8(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int]) -> Call:
+def prepare_fp8(given: Sequence[Array], written: Sequence[Array], how: tuple[bool, int]) -> Call:
     """Attention of e4m3, whose last three arrays are scales; the answer is bf16."""
     q, (causal, window) = given[0], how
     first = ("q", look(q, "q", ("e4m3", *HALVES)))
@@ -67,8 +68,8 @@ def prepare_fp8(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, i
 
 
 def _of_tensors(
-    q: Any, k: Any, v: Any, scale_q: Any, scale_k: Any, scale_v: Any, causal: bool = False, window: int = 0
-) -> tuple[Any, ...]:
+    q: Array, k: Array, v: Array, scale_q: Array, scale_k: Array, scale_v: Array, causal: bool = False, window: int = 0
+) -> tuple[object, ...]:
     return tuple(_calls.compute((q, k, v, scale_q, scale_k, scale_v), (None, None), (causal, window)))
 
 

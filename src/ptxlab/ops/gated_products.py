@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ptxlab.device.arrays import Array
 from ptxlab.kernels import wgmma_dual_gemm
 from ptxlab.kernels.parts.finishing import Activation, check_activation
 from ptxlab.kernels.parts.formats import Formats
@@ -79,7 +80,7 @@ def gated_matmul(
     return calls.operator.differentiate(x, w1, w2, named(activation))[0]
 
 
-def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Call:
+def prepare(given: Sequence[Array], written: Sequence[object], activation: Any) -> Call:
     """A call that was checked, and its launch; `written` is the result, and both products if they are kept."""
     check_activation(activation)
     read = [(name, look(one, name, TYPES)) for name, one in zip(NAMES, given[:3], strict=False)]
@@ -140,7 +141,7 @@ def _extents(read: Sequence[Named]) -> tuple[int, int, int]:
     return m, n, k
 
 
-def describe(x: Array, w1: Array, w2: Array, activation: str = "silu", *scales: Any) -> Any:
+def describe(x: Array, w1: Array, w2: Array, activation: str = "silu", *scales: object) -> Any:
     """What comes out, for `torch.compile`."""
     return empty(x, (*x.shape[:-1], w1.shape[1]), "bf16" if x.dtype.itemsize == 1 else None)
 
@@ -160,12 +161,12 @@ def of_tensors(
     return calls.compute(given, (None,), activation)[0]
 
 
-def keeping_of_tensors(x: Array, w1: Array, w2: Array, activation: str = "silu") -> tuple[Any, ...]:
+def keeping_of_tensors(x: Array, w1: Array, w2: Array, activation: str = "silu") -> tuple[object, ...]:
     """The operator that a gradient is of: the result and both products."""
     return tuple(calls.compute((x, w1, w2), (None,) * 3, activation))
 
 
-def describe_keeping(x: Array, w1: Array, w2: Array, activation: str = "silu") -> tuple[Any, ...]:
+def describe_keeping(x: Array, w1: Array, w2: Array, activation: str = "silu") -> tuple[object, ...]:
     """What comes out of it, for `torch.compile`."""
     return tuple(describe(x, w1, w2) for _ in range(3))
 

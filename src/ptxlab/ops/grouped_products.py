@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from ptxlab.author import b32, kernel, pointer, ptx, u32
+from ptxlab.device.arrays import Array
 from ptxlab.kernels import wgmma_grouped_gemm
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import BLOCKS, Layout
@@ -85,7 +86,7 @@ def clear_rows(offsets: pointer[u32], d: pointer[b32], groups: u32, m: u32, acro
         ptx.st.global_.v4.b32(d + piece * 4, (0, 0, 0, 0))
 
 
-def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, bool]) -> Call:
+def prepare(given: Sequence[Array], written: Sequence[object], how: tuple[bool, bool]) -> Call:
     """A call that was checked, and its launch."""
     accumulate, clear_rest = how
     if accumulate and written[0] is None:
@@ -136,7 +137,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, bool]
     return Call([made], steps, [left, weights, ends, *scales, target])
 
 
-def prepare_inner(given: Sequence[Any], out: Any, read: Sequence[Matrix], accumulate: bool) -> Call:
+def prepare_inner(given: Sequence[object], out: Any, read: Sequence[Matrix], accumulate: bool) -> Call:
     """The same, of groups along k."""
     left, right, ends = read
     if len(given) > 3 or left.size == 1:
@@ -213,14 +214,16 @@ def _weights(right: Matrix) -> tuple[Matrix, bool]:
                      f"pass a contiguous array whose extents are multiples of {ROW // right.size}")  # fmt: skip
 
 
-def describe(a: Any, b: Any, offsets: Any, *scales: Any) -> Any:
+def describe(a: Any, b: Any, offsets: Any, *scales: object) -> Any:
     """What comes out, for `torch.compile`."""
     if len(b.shape) == 2:
         return empty(a, (offsets.shape[0], a.shape[0], b.shape[1]))
     return empty(a, (a.shape[0], b.shape[2]), "bf16" if a.dtype.itemsize == 1 else None)
 
 
-def of_tensors(a: Any, b: Any, offsets: Any, scale_a: Any = None, scale_b: Any = None, clear_rest: bool = False) -> Any:
+def of_tensors(
+    a: object, b: object, offsets: object, scale_a: Any = None, scale_b: Any = None, clear_rest: bool = False
+) -> Any:
     """The operator: `grouped_matmul` without `out`."""
     given = (a, b, offsets) if scale_a is scale_b is None else (a, b, offsets, scale_a, scale_b)
     return calls.compute(given, (None,), (False, clear_rest))[0]

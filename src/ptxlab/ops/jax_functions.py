@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from ptxlab.device.arrays import Array
 from ptxlab.ops.xla import execute, jax, shaped
 
 BYTES = 16  # rows of matrices that TMA copies are multiples of it
@@ -21,11 +22,11 @@ def refuse_out(out: Any) -> None:
         raise ValueError("arrays of JAX do not change: leave `out` out, and take what is returned")
 
 
-def differentiable(forward: Callable[..., Any], gradients: Callable[..., Any]) -> Callable[..., Any]:
+def differentiable(forward: Callable[..., object], gradients: Callable[..., Any]) -> Callable[..., object]:
     """A function of arrays with its gradients, which take all arguments, all results and the gradients of these."""
     operator: Any = jax().custom_vjp(forward)
 
-    def keep(*arrays: Any) -> Any:
+    def keep(*arrays: object) -> Any:
         found = forward(*arrays)
         return found, (arrays, found)
 
@@ -37,7 +38,9 @@ def differentiable(forward: Callable[..., Any], gradients: Callable[..., Any]) -
 # Products
 
 
-def matmul(a: Any, b: Any, bias: Any, activation: str | None, residual: Any, allow_tf32: bool, out: Any) -> Any:
+def matmul(
+    a: Array, b: Array, bias: Array | None, activation: str | None, residual: Array | None, allow_tf32: bool, out: Any
+) -> Any:
     """As `ptxlab.kernels.matmul`."""
     refuse_out(out)
     _check_product(a, b)
@@ -47,7 +50,7 @@ def matmul(a: Any, b: Any, bias: Any, activation: str | None, residual: Any, all
     return _product(tuple(added), activation, allow_tf32)(a, b, *added.values())
 
 
-def _check_product(a: Any, b: Any) -> None:
+def _check_product(a: Array, b: Array) -> None:
     if len(a.shape) < 2 or len(b.shape) != 2:
         raise ValueError(f"`a` is {a.shape} and `b` {b.shape}: a matrix has two dimensions, and `a` may have more")
     if a.shape[-1] != b.shape[0] or not b.shape[0]:
@@ -57,13 +60,13 @@ def _check_product(a: Any, b: Any) -> None:
 
 
 @cache
-def _product(added: tuple[str, ...], activation: str | None, allow_tf32: bool) -> Callable[..., Any]:
+def _product(added: tuple[str, ...], activation: str | None, allow_tf32: bool) -> Callable[..., object]:
     how: dict[str, Any] = {"allow_tf32": allow_tf32}
 
-    def forward(a: Any, b: Any, *others: Any) -> Any:
+    def forward(a: Array, b: Array, *others: object) -> Any:
         return _multiply(a, b, dict(zip(added, others, strict=True)), activation, **how)
 
-    def gradients(arrays: Any, _: Any, change: Any) -> Any:
+    def gradients(arrays: Any, _: object, change: Any) -> Any:
         a, b, *others = arrays
         given = dict(zip(added, others, strict=True))
         of_sum = change
@@ -83,7 +86,7 @@ def _product(added: tuple[str, ...], activation: str | None, allow_tf32: bool) -
 
 
 def _multiply(
-    a: Any, b: Any, added: Mapping[str, Any], activation: str | None, transposed: str = "", allow_tf32: bool = False
+    a: Array, b: Array, added: Mapping[str, Any], activation: str | None, transposed: str = "", allow_tf32: bool = False
 ) -> Any:
     """A product; `transposed` is "a" or "b" if that one is given transposed."""
     jnp = jax().numpy
@@ -109,7 +112,7 @@ def _multiply(
     return execute("matmul", given, made, flags).reshape(*rows, n)
 
 
-def _is_copied_by_tma(matrix: Any) -> bool:
+def _is_copied_by_tma(matrix: Array) -> bool:
     """Whether a matrix whose rows do not run along k can be multiplied as it is."""
     return bool(matrix.dtype.itemsize == 2 and matrix.shape[-1] * 2 % BYTES == 0)
 
@@ -127,7 +130,7 @@ def _activation(name: str) -> Callable[[Any], Any]:
     return functions[name]
 
 
-def gated_matmul(x: Any, w1: Any, w2: Any, activation: str, scales: Sequence[Any], out: Any) -> Any:
+def gated_matmul(x: Array, w1: Array, w2: Array, activation: str, scales: Sequence[object], out: Array) -> Any:
     """As `ptxlab.kernels.gated_matmul`."""
     refuse_out(out)
     _check_product(x, w1)
@@ -139,7 +142,7 @@ def gated_matmul(x: Any, w1: Any, w2: Any, activation: str, scales: Sequence[Any
     return _gated(activation)(x, w1, w2)
 
 
-def _gate(x: Any, w1: Any, w2: Any, activation: str, scales: Sequence[Any] = (None, None, None)) -> Any:
+def _gate(x: Array, w1: Array, w2: Array, activation: str, scales: Sequence[object] = (None, None, None)) -> Any:
     rows, weights = _padded(x.reshape(-1, x.shape[-1]), -1), [_padded(one, 0, x.dtype) for one in (w1, w2)]
     transposed = (1, 2) if x.dtype.itemsize == 1 else ()
     given = rows, *([one.T for one in weights] if transposed else weights), activation, *scales
@@ -149,8 +152,8 @@ def _gate(x: Any, w1: Any, w2: Any, activation: str, scales: Sequence[Any] = (No
 
 
 @cache
-def _gated(activation: str) -> Callable[..., Any]:
-    def gradients(arrays: Any, _: Any, change: Any) -> Any:
+def _gated(activation: str) -> Callable[..., object]:
+    def gradients(arrays: Any, _: object, change: Any) -> Any:
         x, w1, w2 = arrays
         first, second = (_multiply(x, one, {}, None) for one in (w1, w2))
         active, backward = jax().vjp(_activation(activation), first.astype("float32"))
@@ -176,7 +179,7 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, scale_a: Any, scale_b: Any, out
     return execute("grouped_matmul", given, made, (1,) if by_columns else ())
 
 
-def scaled_matmul(a: Any, b: Any, scale_a: Any, scale_b: Any, out_type: str, out: Any) -> Any:
+def scaled_matmul(a: Array, b: Array, scale_a: Array | float, scale_b: Array, out_type: str, out: Any) -> Any:
     """As `ptxlab.kernels.scaled_matmul`."""
     refuse_out(out)
     _check_product(a, b)
@@ -196,7 +199,7 @@ def quantized_matvec(x: Any, weights: Any, scales: Any, how: tuple[str, int, int
     return execute("quantized_matvec", (x, weights, scales, *how), shaped((*x.shape[:-1], rows), x.dtype))
 
 
-def _padded(array: Any, dimension: int, dtype: Any = None) -> Any:
+def _padded(array: Array, dimension: int, dtype: Any = None) -> Any:
     """With zeros at the end of a dimension, so that its elements are a multiple of 16 bytes."""
     more = -array.shape[dimension] % (BYTES // (dtype or array.dtype).itemsize)
     if not more:
@@ -209,7 +212,7 @@ def _padded(array: Any, dimension: int, dtype: Any = None) -> Any:
 # Attention
 
 
-def attention(given: Sequence[Any], causal: bool, window: int, out: Any) -> tuple[Any, Any]:
+def attention(given: Sequence[Any], causal: bool, window: int, out: Array) -> tuple[object, object]:
     """The answer and the log-sum-exp of `ptxlab.kernels.attention`."""
     refuse_out(out)
     q, k, v = given
@@ -224,7 +227,7 @@ def attention(given: Sequence[Any], causal: bool, window: int, out: Any) -> tupl
 
 @cache
 def _attention(causal: bool, window: int) -> Callable[..., Any]:
-    def forward(q: Any, k: Any, v: Any) -> Any:
+    def forward(q: Array, k: Array, v: Array) -> Any:
         made = [shaped((*q.shape[:3], v.shape[-1]), q.dtype), shaped(q.shape[:3], "float32")]
         return tuple(execute("attention_forward", (q, k, v, causal, window), made))
 
@@ -234,7 +237,7 @@ def _attention(causal: bool, window: int) -> Callable[..., Any]:
     return differentiable(forward, gradients)
 
 
-def attention_backward(given: Sequence[Any], how: tuple[bool, int, bool]) -> tuple[Any, Any, Any]:
+def attention_backward(given: Sequence[Array], how: tuple[bool, int, bool]) -> tuple[object, object, object]:
     """As `ptxlab.kernels.attention_backward`, of `do`, `q`, `k`, `v`, `o` and `lse`."""
     made = [shaped(one.shape, one.dtype) for one in given[1:4]]
     if any(0 in one.shape for one in made):
@@ -245,8 +248,8 @@ def attention_backward(given: Sequence[Any], how: tuple[bool, int, bool]) -> tup
 
 
 def packed_attention(
-    given: Sequence[Any], starts: tuple[Any, Any], causal: bool, window: int, out: Any
-) -> tuple[Any, Any]:
+    given: Sequence[Any], starts: tuple[Any, Any], causal: bool, window: int, out: Array
+) -> tuple[object, object]:
     """The answer and the log-sum-exp of `ptxlab.kernels.attention` of packed sequences."""
     refuse_out(out)
     q = given[0]
@@ -258,7 +261,7 @@ def packed_attention(
 
 @cache
 def _packed_attention(causal: bool, window: int) -> Callable[..., Any]:
-    def forward(q: Any, k: Any, v: Any, *starts: Any) -> Any:
+    def forward(q: Array, k: Array, v: Array, *starts: object) -> Any:
         made = [shaped((*q.shape[:2], v.shape[-1]), q.dtype), shaped((q.shape[1], q.shape[0]), "float32")]
         return tuple(execute("packed_attention", (q, k, v, *starts, causal, window), made))
 
@@ -271,15 +274,15 @@ def _packed_attention(causal: bool, window: int) -> Callable[..., Any]:
 
 
 def packed_attention_backward(
-    given: Sequence[Any], starts: tuple[Any, ...], how: tuple[bool, int, bool]
-) -> tuple[Any, Any, Any]:
+    given: Sequence[Any], starts: tuple[object, ...], how: tuple[bool, int, bool]
+) -> tuple[object, object, object]:
     """As `ptxlab.kernels.attention_backward` of packed sequences."""
     made = [shaped(one.shape, one.dtype) for one in given[1:4]]
     dq, dk, dv = execute("packed_attention_backward", (*given, *starts, *how), made)
     return dq, dk, dv
 
 
-def decode_attention(q: Any, *given: Any, out: Any) -> Any:
+def decode_attention(q: Any, *given: Any, out: Array) -> Any:
     """As `ptxlab.kernels.decode_attention`."""
     refuse_out(out)
     if 0 in (*q.shape, *given[0].shape):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from ptxlab.device.arrays import Array
 from ptxlab.ops.jax_functions import differentiable
 from ptxlab.ops.row_kernels import is_by_row
 from ptxlab.ops.xla import execute, jax, shaped
@@ -15,7 +16,7 @@ from ptxlab.ops.xla import execute, jax, shaped
 def softmax() -> Callable[[Any], Any]:
     """`ptxlab.kernels.softmax`, a function of `x`."""
 
-    def gradients(arrays: Any, y: Any, change: Any) -> Any:
+    def gradients(arrays: object, y: Any, change: Any) -> Any:
         weighted = y.astype("float32") * change.astype("float32")
         yield (weighted - y.astype("float32") * weighted.sum(-1, keepdims=True)).astype(y.dtype)
 
@@ -26,10 +27,10 @@ def softmax() -> Callable[[Any], Any]:
 def layer_norm(eps: float) -> Callable[[Any, Any, Any], Any]:
     """`ptxlab.kernels.layer_norm`, a function of `x`, `weight` and `bias`."""
 
-    def forward(x: Any, weight: Any, bias: Any) -> Any:
+    def forward(x: Array, weight: Array, bias: Array) -> Any:
         return execute("layer_norm", (x, weight, bias, eps), _like(x))
 
-    def gradients(arrays: Any, _: Any, change: Any) -> Any:
+    def gradients(arrays: Any, _: object, change: Any) -> Any:
         x, weight, bias = arrays
         distance = x.astype("float32") - x.astype("float32").mean(-1, keepdims=True)
         scale = jax().lax.rsqrt((distance * distance).mean(-1, keepdims=True) + eps)
@@ -45,7 +46,7 @@ def layer_norm(eps: float) -> Callable[[Any, Any, Any], Any]:
 def rms_norm(eps: float) -> Callable[[Any, Any], Any]:
     """`ptxlab.kernels.rms_norm`, a function of `x` and `weight`."""
 
-    def gradients(arrays: Any, _: Any, change: Any) -> Any:
+    def gradients(arrays: Any, _: object, change: Any) -> Any:
         return _of_rms_norm(arrays[0], arrays[1], eps, change)
 
     return differentiable(lambda x, weight: execute("rms_norm", (x, weight, eps), _like(x)), gradients)
@@ -55,7 +56,7 @@ def rms_norm(eps: float) -> Callable[[Any, Any], Any]:
 def add_rms_norm(eps: float) -> Callable[[Any, Any, Any], Any]:
     """`ptxlab.kernels.rms_norm` with a residual, a function of `x`, `residual` and `weight`."""
 
-    def forward(x: Any, residual: Any, weight: Any) -> Any:
+    def forward(x: Array, residual: Array, weight: Array) -> Any:
         return tuple(execute("add_rms_norm", (x, residual, weight, eps), [_like(x)] * 2))
 
     def gradients(arrays: Any, found: Any, change: Any) -> Any:
@@ -66,7 +67,7 @@ def add_rms_norm(eps: float) -> Callable[[Any, Any, Any], Any]:
     return differentiable(forward, gradients)
 
 
-def _of_rms_norm(x: Any, weight: Any, eps: float, change: Any) -> tuple[Any, Any]:
+def _of_rms_norm(x: Any, weight: Any, eps: float, change: Any) -> tuple[object, object]:
     wide = x.astype("float32")
     scale = jax().lax.rsqrt((wide * wide).mean(-1, keepdims=True) + eps)
     normal, given = wide * scale, change.astype("float32")
@@ -75,7 +76,7 @@ def _of_rms_norm(x: Any, weight: Any, eps: float, change: Any) -> tuple[Any, Any
     return found.astype(x.dtype), _over_rows(given * normal, weight)
 
 
-def quantized_rms_norm(x: Any, weight: Any, eps: float, residual: Any, quantize: Any) -> Any:
+def quantized_rms_norm(x: Array, weight: Array, eps: float, residual: Array | None, quantize: Array | str) -> Any:
     """`ptxlab.kernels.rms_norm` with `quantize`, which has no gradient."""
     by_row = is_by_row(quantize)
     nothing = shaped((0,), "float32")
@@ -93,7 +94,7 @@ def quantized_rms_norm(x: Any, weight: Any, eps: float, residual: Any, quantize:
 def cross_entropy(ignored: int) -> Callable[[Any, Any], Any]:
     """The loss of each row, and the logarithm of its sum of powers."""
 
-    def forward(x: Any, targets: Any) -> Any:
+    def forward(x: Array, targets: Array) -> Any:
         made = [shaped(targets.shape, "float32")] * 2
         return tuple(execute("cross_entropy", (x, targets, ignored), made))
 
@@ -104,9 +105,9 @@ def cross_entropy(ignored: int) -> Callable[[Any, Any], Any]:
     return differentiable(forward, gradients)
 
 
-def _like(x: Any) -> Any:
+def _like(x: Array) -> Any:
     return shaped(x.shape, x.dtype)
 
 
-def _over_rows(values: Any, like: Any) -> Any:
+def _over_rows(values: Array, like: Any) -> Any:
     return values.reshape(-1, values.shape[-1]).sum(0).astype(like.dtype)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,7 +109,7 @@ def _found(
     address: int,
     shape: tuple[int, ...],
     strides: list[int] | tuple[int, ...],
-    dtype: Any,
+    dtype: object,
     gpu: int | None,
     array: Any,
     name: str,
@@ -214,11 +215,11 @@ def makers(like: Any) -> tuple[Make, Callable[[int], int], Any, Callable[[], boo
     return _of_torch(torch, like.device), streams_of_torch(), torch.uint8, torch.is_grad_enabled
 
 
-def _of_xla(extents: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
+def _of_xla(extents: tuple[int, ...], strides: tuple[int, ...], dtype: object) -> XlaArray:
     return call_of_xla().empty(extents, dtype)
 
 
-def _of_torch(torch: Any, device: Any) -> Make:
+def _of_torch(torch: ModuleType, device: Any) -> Make:
     """By what code of `torch.compile` calls, where torch has it and works on this GPU: it takes half the time."""
     make, inner = torch.empty_strided, getattr(torch, "_C", None)
     guards = getattr(getattr(inner, "_dynamo", None), "guards", None)
@@ -230,7 +231,7 @@ def _of_torch(torch: Any, device: Any) -> Make:
         return fast
     gpu = device.index
 
-    def on_device(extents: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
+    def on_device(extents: tuple[int, ...], strides: tuple[int, ...], dtype: object) -> Any:
         if find() == gpu:
             return fast(extents, strides, dtype)
         return make(extents, strides, dtype=dtype, device=device)

@@ -10,8 +10,10 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any, NamedTuple
 
+from ptxlab.device.arrays import Array
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.ops.batches import torch_rule
 
@@ -19,7 +21,7 @@ _known: dict[str, Operator] = {}  # by name
 
 
 @cache
-def _tracing_of(torch: Any) -> Callable[[], bool]:
+def _tracing_of(torch: ModuleType) -> Callable[[], bool]:
     """Whether torch compiles, traces or transforms the code that calls this now."""
     is_compiling, count_modes = torch.compiler.is_compiling, torch._C._len_torch_dispatch_stack
     find_transform = torch._C._functorch.peek_interpreter_stack
@@ -48,7 +50,7 @@ def is_transformed() -> bool:
     return sys.modules["torch"]._C._functorch.peek_interpreter_stack() is not None
 
 
-def once(compute: Callable[..., Any], *given: Any) -> Any:
+def once(compute: Callable[..., object], *given: object) -> Any:
     """Compute a gradient that has no gradient itself; `torch.func` would ask for that of each."""
     if not is_transformed():
         return compute(*given)
@@ -65,7 +67,7 @@ def no_gradient(name: str) -> ValueError:
     return ValueError(f"`{name}` has no gradient: call it under `torch.no_grad()`, or detach its arguments")
 
 
-def has_no_memory(tensor: Any) -> bool:
+def has_no_memory(tensor: Array) -> bool:
     """Whether a tensor is an extent and a type only, or represents others in a transform."""
     torch: Any = sys.modules["torch"]
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
@@ -88,7 +90,7 @@ def is_ordered() -> bool:
 class Gradient(NamedTuple):
     """A gradient as `torch.library.register_autograd` takes it: `backward(ctx, *grads)`, and what it needs is kept."""
 
-    backward: Callable[..., Any]
+    backward: Callable[..., object]
     keep: Callable[[Any, Any, Any], None]
 
 
@@ -99,8 +101,8 @@ class Operator:
         self,
         name: str,
         schema: str,
-        function: Callable[..., Any],
-        describe: Callable[..., Any],
+        function: Callable[..., object],
+        describe: Callable[..., object],
         gradient: Gradient | None = None,
     ) -> None:
         self.name, self.schema, self.function, self.describe, self.gradient = name, schema, function, describe, gradient
@@ -128,7 +130,7 @@ class Operator:
                 raise no_gradient(self.name)
         return (self.made if self.is_recorded(*given) else self.plain)(*given)
 
-    def is_recorded(self, *given: Any) -> bool:
+    def is_recorded(self, *given: object) -> bool:
         """Whether torch is to differentiate a call with these arguments."""
         register()
         return self.is_recording() and any(getattr(one, "requires_grad", False) for one in given)
@@ -144,7 +146,7 @@ class Operator:
             self.plain = self._define(torch, f"{self.name}_without_gradient")
         self.is_recording, self.is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 
-    def _define(self, torch: Any, name: str) -> Any:
+    def _define(self, torch: ModuleType, name: str) -> Any:
         """An operator; `torch.library.custom_op` would wrap the function, which costs more than a launch."""
         self.library.define(name + self.schema, tags=(torch.Tag.pt2_compliant_tag,))
         for device in ("CUDA", "CPU"):
@@ -168,7 +170,7 @@ class Operator:
             self._record = made.apply
         return self._record(*given)
 
-    def _keep(self, ctx: Any, *given: Any) -> Any:
+    def _keep(self, ctx: object, *given: object) -> Any:
         """Compute it, and keep what its gradient needs."""
         assert self.gradient is not None
         found = self.function(*given)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxlab.device.arrays import Array
 from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
 from ptxlab.ops import jax_functions
 from ptxlab.ops.attention_launches import (
@@ -84,7 +85,7 @@ def differentiate(
     return dq, dk, dv, others[0] if others else None
 
 
-def both(starts: tuple[Any, Any]) -> tuple[Any, Any]:
+def both(starts: tuple[object, object]) -> tuple[object, object]:
     """Where sequences start among the queries and among the keys, which may be the same."""
     queries, keys = starts
     if queries is None:
@@ -243,14 +244,14 @@ def _of_tensors(
 
 
 def _backward_of_tensors(
-    do: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    o: Any,
-    lse: Any,
-    cu_seqlens_q: Any,
-    cu_seqlens_k: Any,
+    do: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    lse: Array,
+    cu_seqlens_q: Array,
+    cu_seqlens_k: Array,
     causal: bool = False,
     window: int = 0,
     ordered: bool = False,
@@ -270,7 +271,7 @@ def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.set_materialize_grads(False)
 
 
-def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
+def _differentiate(ctx: Any, do: Any, _: object) -> tuple[object, ...]:
     if do is None:
         return (None,) * 10
     *kept, queries, keys, slopes, sinks = ctx.saved_tensors

@@ -9,6 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from ptxlab.device.arrays import Array
 from ptxlab.ops.operators import Gradient
 
 
@@ -21,7 +22,7 @@ def multiply(a: Any, b: Any, allow_tf32: bool = False, residual: Any = None) -> 
     )
 
 
-def of_weights(rows: Any, change: Any, weights: Any, allow_tf32: bool = False) -> Any:
+def of_weights(rows: Array, change: Array, weights: Any, allow_tf32: bool = False) -> Any:
     """The gradient of weights, in memory as these are, so that it can be added to others of them by what is fastest."""
     sides = _rows(rows).T, _rows(change)
     if weights.stride(0) == 1 and weights.stride(1) != 1:
@@ -56,12 +57,12 @@ def _needed(ctx: Any, count: int) -> list[bool]:
     return [*ctx.needs_input_grad, *[False] * count][:count]
 
 
-def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+def _keep(ctx: Any, inputs: Any, output: object) -> None:
     a, b, bias, ctx.activation, _, ctx.allow_tf32 = inputs
     ctx.save_for_backward(a, b, bias if ctx.activation is not None else None)
 
 
-def _backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
+def _backward(ctx: Any, grad: Any) -> tuple[object, ...]:
     a, b, bias = ctx.saved_tensors
     for_a, for_b, for_bias, _, for_residual, _ = _needed(ctx, 6)
     of_sum = grad.contiguous()
@@ -86,7 +87,7 @@ def _keep_gated(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.mark_non_differentiable(*output[1:])
 
 
-def _backward_gated(ctx: Any, grad: Any, *_: Any) -> tuple[Any, ...]:
+def _backward_gated(ctx: Any, grad: Any, *_: object) -> tuple[object, ...]:
     x, w1, w2, first, second = ctx.saved_tensors
     functional = import_module("torch.nn.functional")
     active = {"gelu_tanh": lambda y: functional.gelu(y, approximate="tanh")}.get(ctx.activation) or getattr(
@@ -104,14 +105,14 @@ def _backward_gated(ctx: Any, grad: Any, *_: Any) -> tuple[Any, ...]:
     )
 
 
-def _keep_grouped(ctx: Any, inputs: Any, output: Any) -> None:
+def _keep_grouped(ctx: Any, inputs: Any, output: object) -> None:
     a, b, offsets, *_ = inputs
     if a.dtype.itemsize == 1:
         raise ValueError("products of 8-bit floats have no gradient: call this under `torch.no_grad()`")
     ctx.save_for_backward(a, b, offsets)
 
 
-def _backward_grouped(ctx: Any, grad: Any) -> tuple[Any, ...]:
+def _backward_grouped(ctx: Any, grad: Any) -> tuple[object, ...]:
     a, b, offsets = ctx.saved_tensors
     grouped_matmul = _function("grouped_products.grouped_matmul")
     for_a, for_b, *_ = _needed(ctx, 3)

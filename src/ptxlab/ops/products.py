@@ -71,8 +71,8 @@ def describe(
 
 
 def matmul(
-    a: Any,
-    b: Any,
+    a: Array,
+    b: Array,
     out: Array | None = None,
     *,
     bias: Array | None = None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ptxlab.device.arrays import Array
 from ptxlab.kernels.quantized_gemv import product
 from ptxlab.kernels.quantized_gemv.packing import Packed
 from ptxlab.ops import jax_functions
@@ -47,7 +48,7 @@ def quantized_matvec(matrix: Packed, x: Any, out: Any = None) -> Any:
     return calls.operator.differentiate(*given, *how) if found is None else found[0]
 
 
-def prepare(given: Sequence[Any], written: Sequence[Any], how: Any) -> Call:
+def prepare(given: Sequence[object], written: Sequence[object], how: Any) -> Call:
     """A call that was checked, and its launch."""
     format, rows, columns, factor = how
     vectors, weights, scales = (
@@ -77,12 +78,12 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: Any) -> Call:
     return Call([made], [BoundLaunch(launch, _CHANGING)], [vectors, weights, scales, target])
 
 
-def multiply(x: Any, weights: Any, scales: Any, format: str, rows: int, columns: int, factor: float) -> Any:
+def multiply(x: Array, weights: Array, scales: Array, format: str, rows: int, columns: int, factor: float) -> Any:
     """The operator of torch: all parts of the matrix one by one."""
     return calls.compute((x, weights, scales), (None,), (format, rows, columns, factor))[0]
 
 
-def describe(x: Any, weights: Any, scales: Any, format: str, rows: int, columns: int, factor: float) -> Any:
+def describe(x: Any, weights: Array, scales: Array, format: str, rows: int, columns: int, factor: float) -> Any:
     """What comes out, for `torch.compile`."""
     return x.new_empty((*x.shape[:-1], rows))
 

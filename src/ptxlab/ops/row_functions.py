@@ -79,7 +79,7 @@ def rms_norm(
     return _add_rms_norm.operator.differentiate(x, residual, weight, eps) if found is None else tuple(found)
 
 
-def _norm_of_jax(x: Any, weight: Array, eps: float, residual: Array | None, quantize: Array | str, out: Any) -> Any:
+def _norm_of_jax(x: Array, weight: Array, eps: float, residual: Array | None, quantize: Array | str, out: Array) -> Any:
     refuse_out(out)
     if quantize is not None:
         return jax_rows.quantized_rms_norm(x, weight, eps, residual, quantize)
@@ -104,7 +104,7 @@ def _quantized_norm(
     return results[0] if len(results) == 1 else results
 
 
-def cross_entropy(x: Any, targets: Any, *, ignore_index: int = -100, reduction: str = "mean") -> Any:
+def cross_entropy(x: Array, targets: Any, *, ignore_index: int = -100, reduction: str = "mean") -> Any:
     """log Σ exp(x) - x[target] over the last dimension, with one class of `targets` for each row: its mean over rows.
 
     `reduction` is "mean", "sum" or "none", which gives the loss of each row. A row whose target is `ignore_index` has
@@ -126,17 +126,17 @@ def cross_entropy(x: Any, targets: Any, *, ignore_index: int = -100, reduction: 
     return total if reduction == "sum" else total / (targets != ignore_index).sum()
 
 
-def _quantized_of_tensors(x: Any, weight: Array, eps: float, residual: Array | None, scale: Any) -> Any:
+def _quantized_of_tensors(x: Array, weight: Array, eps: float, residual: Array | None, scale: object) -> Any:
     """For torch's operator: always three results, empty ones where there are fewer."""
     made, *others = _quantized.compute((x, weight, residual, scale), (None, None, None), (eps,))
     return made, *(empty(x, (0,), "f32") if one is None else one for one in others)
 
 
-def _like(x: Any, *others: Any) -> Any:
+def _like(x: Any, *others: object) -> Any:
     return x.new_empty(x.shape)
 
 
-def _describe_quantized(x: Any, weight: Array, eps: float, residual: Array | None, scale: Any) -> Any:
+def _describe_quantized(x: Array, weight: Array, eps: float, residual: Array | None, scale: object) -> Any:
     summed = empty(x, (0,), "f32") if residual is None else _like(x)
     scales = empty(x, (0,), "f32") if scale is not None else empty(x, x.shape[:-1], "f32")
     return empty(x, x.shape, "e4m3"), summed, scales

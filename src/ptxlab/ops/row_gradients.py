@@ -9,14 +9,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ptxlab.device.arrays import Array
 from ptxlab.ops.operators import Gradient, is_traced, once
 
 
-def _keep_output(ctx: Any, inputs: Any, output: Any) -> None:
+def _keep_output(ctx: Any, inputs: object, output: object) -> None:
     ctx.save_for_backward(output)
 
 
-def _keep_inputs(ctx: Any, inputs: Any, output: Any) -> None:
+def _keep_inputs(ctx: Any, inputs: Any, output: object) -> None:
     *tensors, ctx.eps = inputs
     ctx.save_for_backward(*tensors)
 
@@ -38,7 +39,7 @@ def _keep_losses(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.mark_non_differentiable(output[1])
 
 
-def _softmax_backward(ctx: Any, grad: Any) -> Any:
+def _softmax_backward(ctx: Any, grad: Array) -> Any:
     (y,) = ctx.saved_tensors
     return _aten()._softmax_backward_data(grad, y, -1, y.dtype)
 
@@ -57,12 +58,12 @@ def _layer_norm_backward(ctx: Any, grad: Any) -> Any:
     return found.to(x.dtype), _over_rows(given * normal, weight), _over_rows(given, bias), None
 
 
-def _rms_norm_backward(ctx: Any, grad: Any) -> Any:
+def _rms_norm_backward(ctx: Any, grad: Array) -> Any:
     x, weight = ctx.saved_tensors
     return *_of_rms_norm(x, weight, ctx.eps, grad), None
 
 
-def _add_rms_norm_backward(ctx: Any, grad: Any, of_sum: Any) -> Any:
+def _add_rms_norm_backward(ctx: Any, grad: Array, of_sum: Any) -> Any:
     summed, weight = ctx.saved_tensors
     found, of_weight = _of_rms_norm(summed, weight, ctx.eps, grad)
     found = found + of_sum
@@ -78,7 +79,7 @@ def _is_for_kernels(x: Any, weight: Any) -> bool:
     return x.is_cuda and x.dtype == weight.dtype and not is_traced()
 
 
-def _of_rms_norm(x: Any, weight: Any, eps: float, grad: Any) -> tuple[Any, Any]:
+def _of_rms_norm(x: Any, weight: Any, eps: float, grad: Any) -> tuple[object, object]:
     if _is_for_kernels(x, weight) and hasattr(_aten(), "_fused_rms_norm_backward"):
         extents = x.shape[-1:]
         _, scale = _aten()._fused_rms_norm(x, extents, weight, eps)
@@ -91,11 +92,11 @@ def _of_rms_norm(x: Any, weight: Any, eps: float, grad: Any) -> tuple[Any, Any]:
     return found.to(x.dtype), _over_rows(given * normal, weight)
 
 
-def _over_rows(values: Any, like: Any) -> Any:
+def _over_rows(values: Array, like: Any) -> Any:
     return values.reshape(-1, values.shape[-1]).sum(0).to(like.dtype)
 
 
-def _cross_entropy_backward(ctx: Any, grad: Any, _: Any) -> Any:
+def _cross_entropy_backward(ctx: Any, grad: Any, _: object) -> Any:
     x, targets, logarithms = ctx.saved_tensors
     factors = grad.float().contiguous()
     gradient = sys.modules["torch"].ops.ptxlab.cross_entropy_gradient

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.kernels.cross_entropy import find_gradient, read_once, sum_up
 from ptxlab.kernels.layer_norm import read_once as layer_norm_of_rows
@@ -24,7 +24,7 @@ FLOATS = ("f32", "f16", "bf16")
 _X = Argument(FLOATS, 0)
 
 
-def _check_rows(x: Matrix, *others: Any) -> None:
+def _check_rows(x: Matrix, *others: object) -> None:
     """Whether `x` has rows."""
     if not x.shape:
         raise ValueError("`x` is one number: rows are its last dimension, and it has none")
@@ -149,7 +149,7 @@ CROSS_ENTROPY = Declaration(
 )
 
 
-def prepare_sum(read: Sequence[Array], written: Sequence[Any], how: tuple[int, bool]) -> Call:
+def prepare_sum(read: Sequence[Array], written: Sequence[object], how: tuple[int, bool]) -> Call:
     """The sum or the mean of losses, by a second kernel after that of rows.
 
     Logarithms and how many rows count are results, too, if three are asked for: gradients need them.

@@ -41,7 +41,7 @@ forget: list[Callable[[], None]] = []
 _callers: list[str] = []  # functions that are being tuned
 
 
-def tune(function: Callable[..., Any], *arrays: Array, **options: Any) -> list[Answer]:
+def tune(function: Callable[..., object], *arrays: Array, **options: object) -> list[Answer]:
     """Find the fastest variants for this call, and use them from now on: `tune(matmul, a, b)`.
 
     The arrays must be a GPU's. They are only read: results are arrays of their own, until the last run, which is that

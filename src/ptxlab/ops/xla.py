@@ -42,7 +42,7 @@ def jax() -> Any:
     return import_module("jax")
 
 
-def shaped(shape: Sequence[int], dtype: Any) -> Any:
+def shaped(shape: Sequence[int], dtype: object) -> Any:
     """What a result is."""
     return jax().ShapeDtypeStruct(tuple(shape), dtype)
 
@@ -53,7 +53,7 @@ def is_jax(kind: type) -> bool:
     return any(one.__module__.partition(".")[0] in ("jax", "jaxlib") for one in kind.__mro__)
 
 
-def execute(operator: str, given: Sequence[Any], results: Any, transposed: Sequence[int] = ()) -> Any:
+def execute(operator: str, given: Sequence[object], results: object, transposed: Sequence[int] = ()) -> Any:
     """What an operator returns, computed by XLA; `transposed` are numbers of matrices that are given transposed."""
     is_array = [hasattr(one, "shape") for one in given]
     arrays = [jax().numpy.asarray(one) for one, flag in zip(given, is_array, strict=True) if flag]

@@ -54,7 +54,7 @@ def _scalar(given: Reader) -> Any:
     return numpy.frombuffer(given.take(type.itemsize), type)[0]
 
 
-def _vectors(given: Reader, view: View) -> tuple[Any, Array, Array]:
+def _vectors(given: Reader, view: View) -> tuple[object, Array, Array]:
     """The scalar, `x` and `y`, where a call has them."""
     alpha = _scalar(given) if given.number() else None
     x = _vector(given, view)
@@ -70,27 +70,27 @@ def _vector(given: Reader, view: View) -> Array:
     return found[::-1] if step < 0 else found
 
 
-def _axpy(alpha: Any, x: Array, y: Array) -> Writer:
+def _axpy(alpha: object, x: Array, y: Array) -> Writer:
     y += alpha * x
     return Writer()
 
 
-def _scal(alpha: Any, x: Array, _: Array) -> Writer:
+def _scal(alpha: object, x: Array, _: Array) -> Writer:
     x *= alpha
     return Writer()
 
 
-def _copy(_: Any, x: Array, y: Array) -> Writer:
+def _copy(_: object, x: Array, y: Array) -> Writer:
     y[:] = x
     return Writer()
 
 
-def _swap(_: Any, x: Array, y: Array) -> Writer:
+def _swap(_: object, x: Array, y: Array) -> Writer:
     x[:], y[:] = y.copy(), x.copy()
     return Writer()
 
 
-def _result(value: Any, like: Array) -> Writer:
+def _result(value: object, like: Array) -> Writer:
     return Writer().raw(numpy.asarray(value).astype(like.dtype).tobytes())
 
 

@@ -349,7 +349,7 @@ def _seconds(text: str) -> float:
         raise CaseError(f"`{text}` is not a time in seconds") from None
 
 
-def _arguments(kernel: ir.Function, given: Sequence[str]) -> list[Any]:
+def _arguments(kernel: ir.Function, given: Sequence[str]) -> list[object]:
     """The values of the arguments; a type alone is 0."""
     try:
         parsed = [parse_argument(f"{word}=0" if word in TYPES else word, "args") for word in given]

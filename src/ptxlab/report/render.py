@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from ptxlab.report.diagnostic import Diagnostic
 from ptxlab.report.full import full
@@ -67,7 +67,7 @@ def _json(diagnostics: Iterable[Diagnostic]) -> str:
     return json.dumps([_as_object(diagnostic) for diagnostic in diagnostics], indent=2) + "\n"
 
 
-def _as_object(diagnostic: Diagnostic) -> dict[str, Any]:
+def _as_object(diagnostic: Diagnostic) -> dict[str, object]:
     return {
         "level": diagnostic.level,
         "code": diagnostic.code,

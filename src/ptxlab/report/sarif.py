@@ -39,7 +39,7 @@ def sarif(diagnostics: Iterable[Diagnostic], page_of: PageOf) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _rule(code: str, page: str | None, site: str | None) -> dict[str, Any]:
+def _rule(code: str, page: str | None, site: str | None) -> dict[str, object]:
     """What a service shows beside a finding: the page of its code."""
     if page is None:
         return {"id": code}
@@ -65,7 +65,7 @@ def _site() -> str | None:
     return next((url.split(", ")[1].rstrip("/") for url in urls if url.startswith("Documentation, ")), None)
 
 
-def _result(diagnostic: Diagnostic, rule: int, marks: Counter[tuple[str, ...]]) -> dict[str, Any]:
+def _result(diagnostic: Diagnostic, rule: int, marks: Counter[tuple[str, ...]]) -> dict[str, object]:
     first, others = diagnostic.labels[:1], diagnostic.labels[1:]
     fixes = [_fix(help) for help in diagnostic.helps if help.edits]
     return {
@@ -88,12 +88,12 @@ def _fingerprint(diagnostic: Diagnostic, marks: Counter[tuple[str, ...]]) -> str
     return sha256("\0".join((*mark, str(marks[mark]))).encode()).hexdigest()[:32]
 
 
-def _location(label: Label) -> dict[str, Any]:
+def _location(label: Label) -> dict[str, object]:
     place = {"artifactLocation": _artifact(label.span), "region": _region(label.span)}
     return {"physicalLocation": place, **({"message": {"text": label.text}} if label.text else {})}
 
 
-def _fix(help: Help) -> dict[str, Any]:
+def _fix(help: Help) -> dict[str, object]:
     changes = [
         {
             "artifactLocation": _artifact(edit.span),

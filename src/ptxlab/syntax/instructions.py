@@ -63,7 +63,7 @@ def _operand(text: str, scope: Scope) -> Any:
         return operand
 
 
-def _call_operands(text: str, scope: Scope) -> tuple[Any, ...] | None:
+def _call_operands(text: str, scope: Scope) -> tuple[object, ...] | None:
     match = _CALL.fullmatch(text)
     if match is None or "+" in text:
         return None

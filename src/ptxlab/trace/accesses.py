@@ -76,7 +76,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.key)
 
-    def take(self, chosen: Any) -> Rows:
+    def take(self, chosen: object) -> Rows:
         """Some of them."""
         return Rows(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 

@@ -57,7 +57,7 @@ class Difference:
         return "\n".join(lines)
 
 
-def _differ(one: Any, other: Any) -> bool:
+def _differ(one: float, other: float | None) -> bool:
     return bool(one != other and not (one != one and other != other))
 
 

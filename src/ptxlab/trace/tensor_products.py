@@ -100,7 +100,7 @@ def started(finder: Finder, step: Executed) -> Mma[int, int] | None:
 
 
 def mma_of(
-    instruction: ir.Instruction, match: Match | None, value: Callable[[str, ir.Operand], Any]
+    instruction: ir.Instruction, match: Match | None, value: Callable[[str, ir.Operand], object]
 ) -> Mma[int, int] | None:
     """The MMA that an instruction starts; `value` gives the value of an operand, or None if it is not known."""
     semantics = None if match is None else match.form.semantics

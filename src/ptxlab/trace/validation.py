@@ -27,7 +27,7 @@ _MOST = 1 << 31  # bytes of the payload of a segment
 _LAST_EVENT = 12
 
 
-def _numbers(given: Any, *limits: int) -> bool:
+def _numbers(given: object, *limits: int) -> bool:
     """Whether something is a list of integers, each from 0 to below its limit."""
     return (
         isinstance(given, list)
@@ -40,11 +40,11 @@ def _is_list(given: Any, holds: Callable[[Any], bool]) -> bool:
     return isinstance(given, list) and all(map(holds, given))
 
 
-def _is_text(given: Any) -> bool:
+def _is_text(given: object) -> bool:
     return isinstance(given, str)
 
 
-def description_problem(given: Any) -> str | None:
+def description_problem(given: object) -> str | None:
     """What is wrong with the description by itself."""
     if not isinstance(given, dict):
         return "its description is not an object"
@@ -67,7 +67,7 @@ def description_problem(given: Any) -> str | None:
     return f"`{wrong[0]}` of its description is missing or impossible" if wrong else None
 
 
-def _is_region(given: Any) -> bool:
+def _is_region(given: object) -> bool:
     return (
         isinstance(given, dict)
         and _numbers([given.get("base"), given.get("size")], 1 << 62, 1 << 62)
@@ -78,7 +78,7 @@ def _is_region(given: Any) -> bool:
     )
 
 
-def _is_segment(given: Any) -> bool:
+def _is_segment(given: object) -> bool:
     return (
         isinstance(given, dict)
         and _numbers([given.get(name) for name in ("function", "flags", "size")], 1 << 24, 4, _MOST)
@@ -92,7 +92,7 @@ def _is_frame(given: Any) -> bool:
     return is_right and _numbers(given[1:2], 1 << 31)
 
 
-def _is_slot(given: Any) -> bool:
+def _is_slot(given: object) -> bool:
     return (
         isinstance(given, list)
         and len(given) == 7
@@ -164,7 +164,7 @@ def read_findings(data: bytes) -> list[dict[str, Any]] | None:
     return found if _is_list(found, _is_finding) else None
 
 
-def _is_finding(given: Any) -> bool:
+def _is_finding(given: object) -> bool:
     texts, lists = ("level", "code", "message", "text"), {"labels", "notes", "helps", "accesses"}
     return (
         isinstance(given, dict)
@@ -180,7 +180,7 @@ def _is_finding(given: Any) -> bool:
     )  # fmt: skip
 
 
-def _is_access(given: Any) -> bool:
+def _is_access(given: object) -> bool:
     return (
         isinstance(given, dict)
         and {*given} in ({"line", "block", "thread"}, {"line", "block", "thread", "address", "bytes"})

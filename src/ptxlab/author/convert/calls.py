@@ -43,7 +43,7 @@ class Call:
     match: Match
     results: list[Result]
     reads: list[tuple[Operand, Expected]]
-    kinds: tuple[Any, ...]  # of what it reads, as `emit.kind_of` will find them
+    kinds: tuple[object, ...]  # of what it reads, as `emit.kind_of` will find them
     pair: bool
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ptxlab import ir
 from ptxlab.isa import Jump
@@ -128,7 +127,7 @@ def registers_of(instruction: ir.Instruction) -> Iterator[ir.Register]:
         yield from registers_in(operand)
 
 
-def registers_in(operand: Any) -> Iterator[ir.Register]:
+def registers_in(operand: object) -> Iterator[ir.Register]:
     """Every register in an operand."""
     match operand:
         case ir.Register():
@@ -151,7 +150,7 @@ def registers_in(operand: Any) -> Iterator[ir.Register]:
             yield from registers_in(operand.base)
 
 
-def read_indices_of(guard: ir.Guard | None, operands: Iterable[Any]) -> Iterator[int]:
+def read_indices_of(guard: ir.Guard | None, operands: Iterable[object]) -> Iterator[int]:
     """The numbers of the registers in a guard and in operands."""
     if guard is not None and isinstance(guard.register, ir.Register):
         yield guard.register.index

@@ -32,7 +32,7 @@ def read(encoded: bytes | bytearray) -> tuple[Any, int]:
     return map, read_map(map, words)
 
 
-def _blank(owner: Any) -> Any:
+def _blank(owner: Any) -> SimpleNamespace:
     made = SimpleNamespace()
     for name, (_, type) in owner.__native__.fields.items():
         length = getattr(type, "length", None)

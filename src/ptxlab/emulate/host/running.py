@@ -322,7 +322,7 @@ class RunningLaunch:
         finally:
             worker.end.set()
 
-    def call(self, entry: Callable[..., Any], *workers: HostWorker) -> int:
+    def call(self, entry: Callable[..., object], *workers: HostWorker) -> int:
         """Call a function of the runtime on workers."""
         function = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_void_p] * len(workers))
         return int(

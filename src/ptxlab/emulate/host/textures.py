@@ -127,7 +127,7 @@ class TextureTable:
         part.fill("border", [_bits(number) for number in sampler.border])
 
 
-def _texels(array: Any, texels: Texels, level: int) -> Any:
+def _texels(array: object, texels: Texels, level: int) -> Any:
     """A copy of an array with four dimensions: images, rows, columns, channels."""
     import numpy
 

@@ -79,7 +79,7 @@ class ExploredKernel:
     kernel: ir.Function
     options: LaunchOptions
 
-    def run(self, args: Sequence[Any], director: Director, watch: Watch) -> tuple[Result, list[Event], bool]:
+    def run(self, args: Sequence[object], director: Director, watch: Watch) -> tuple[Result, list[Event], bool]:
         """Run it once, as directed; also what happened last, and whether it came to an end.
 
         `OutOfTimeError` if it is not compiled in time.
@@ -181,7 +181,7 @@ def explore(
     return found
 
 
-def follow(program: ExploredKernel, args: Sequence[Any], schedule: Sequence[int]) -> Result:
+def follow(program: ExploredKernel, args: Sequence[object], schedule: Sequence[int]) -> Result:
     """Run a program once by a schedule; after its end, and where it cannot be followed, any thread continues."""
     explorer, watch = Explorer(), Watch(program.options.timeout or 1e6)
     steps = iter(schedule)

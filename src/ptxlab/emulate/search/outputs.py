@@ -34,7 +34,7 @@ def arrays_of(leaf: Any) -> Sequence[Any]:
     return (leaf.array,) if isinstance(leaf, (TensorMap, Surface)) else (leaf,)
 
 
-def outputs_of(kernel: ir.Function, args: Sequence[Any]) -> Outputs:
+def outputs_of(kernel: ir.Function, args: Sequence[object]) -> Outputs:
     """The arrays among the arguments, by the names of their parameters."""
     found: dict[str, np.ndarray[Any, Any]] = {}
     for parameter, value in zip(kernel.parameters, args, strict=True):

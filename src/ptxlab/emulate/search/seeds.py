@@ -104,7 +104,7 @@ def _spread(job: Job, seeds: Sequence[int], each: float, executor: Executor | No
     return tried
 
 
-def try_seeds(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
+def try_seeds(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[object], options: LaunchOptions) -> Result:
     """Run a kernel under several schedules until one finds an error.
 
     The first one works on the arrays and variables themselves, the others on copies of what these held before.
@@ -165,7 +165,7 @@ def _variables(memory: ModuleMemory) -> dict[str, bytes] | None:
 
 
 def _prepare(
-    args: Sequence[Any], variables: dict[str, bytes], module: ir.Module, seed: int
+    args: Sequence[object], variables: dict[str, bytes], module: ir.Module, seed: int
 ) -> tuple[dict[str, bytes], list[Any]]:
     return dict(variables), copies_of(args)
 

@@ -76,7 +76,7 @@ def _called(functions: Iterable[Callable[..., Any]]) -> set[Callable[..., Any]]:
     return found
 
 
-def _effort(function: Callable[..., Any]) -> int:
+def _effort(function: Callable[..., object]) -> int:
     """How much a function is optimized: less if few kernels call it, as those of other packages, which serve MMAs."""
     module = function.__module__
     if module in MULTIPLYING:

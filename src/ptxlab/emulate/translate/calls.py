@@ -40,7 +40,7 @@ class Calls:
     def site(
         self,
         function: Function,
-        action: Callable[..., Any],
+        action: Callable[..., object],
         statics: Statics,
         words: tuple[int, int],
         aligned: bool,
@@ -84,7 +84,7 @@ class Calls:
         )
         return number
 
-    def _collective_call(self, action: Callable[..., Any], statics: Statics, buffer: str, reads_shared: bool) -> str:
+    def _collective_call(self, action: Callable[..., object], statics: Statics, buffer: str, reads_shared: bool) -> str:
         """A call of what lanes do together."""
         known = signature(action)
         arguments = [f"ptr {buffer}", "i32 %members", *["ptr %shared"] * reads_shared]
@@ -92,7 +92,7 @@ class Calls:
             arguments.append(f"{type.llvm} {static if isinstance(static, int) else self._constant(static)}")
         return f"call void @{self._native(action)}({', '.join(arguments)})"
 
-    def _native(self, native: Callable[..., Any]) -> str:
+    def _native(self, native: Callable[..., object]) -> str:
         """The symbol of a native function, whose code becomes part of the unit, unless the runtime has it."""
         symbol = signature(native).symbol
         if native in COLLECTIVES:
@@ -150,7 +150,7 @@ class Calls:
         found = LlvmValue(function, type_named(f"u{known.result.llvm[1:]}"), text)
         return LlvmValue(function, type_named(result), resize(found, type_named(result).width, signed=False))
 
-    def native_call(self, native: Callable[..., Any], arguments: Sequence[str | int]) -> str:
+    def native_call(self, native: Callable[..., object], arguments: Sequence[str | int]) -> str:
         """The text of a call of a native function, whose code becomes part of the unit.
 
         For each choice of numbers among the arguments there is one function that knows them: LLVM makes it simple once,

@@ -129,7 +129,7 @@ def _soft(b: Builder, operation: str, type: str, operands: Sequence[str], roundi
 
 def _call(
     b: Builder,
-    function: Callable[..., Any],
+    function: Callable[..., object],
     type: str,
     operands: Sequence[str],
     width: int,

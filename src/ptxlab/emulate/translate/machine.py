@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces, thread_parts
@@ -160,7 +160,7 @@ class LlvmMachine:
         )
         return LlvmValue(self.function, type, text)
 
-    def call(self, function: Callable[..., Any], *arguments: LlvmValue | int, type: str) -> LlvmValue:
+    def call(self, function: Callable[..., object], *arguments: LlvmValue | int, type: str) -> LlvmValue:
         known = signature(function)
         texts: list[str | int] = []
         for argument, (_, wanted) in zip(arguments, known.parameters, strict=True):
@@ -181,7 +181,7 @@ class LlvmMachine:
 
     def collect(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         members: LlvmValue | int,
         inputs: Sequence[LlvmValue],
         results: Sequence[str],

@@ -21,7 +21,7 @@ _U64 = type_named("u64")
 
 
 def read(
-    function: Function, expected: Expected, operand: ir.Operand, given: dict[str, Any], results: list[Result]
+    function: Function, expected: Expected, operand: ir.Operand, given: dict[str, object], results: list[Result]
 ) -> None:
     """Put what an instruction reads under its name into `given`, and what it writes at the end of `results`."""
     first, second = (operand.first, operand.second) if isinstance(operand, ir.Pair) else (operand, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.emulate.translate.values import LlvmValue, resize
 from ptxlab.isa.types import type_named
@@ -76,7 +76,7 @@ def _store(function: Function, offset: int, type: Type, value: LlvmValue | int) 
     function.builder.emit(f"store {type.llvm} {text}, ptr {at}")
 
 
-def constant_record(record: Any, table: Callable[[tuple[int, ...]], str]) -> tuple[str, str]:
+def constant_record(record: object, table: Callable[[tuple[int, ...]], str]) -> tuple[str, str]:
     """A record of constants as LLVM writes it: its type and its value; `table` gives the name of a table of words."""
     types: list[str] = []
     values: list[str] = []

@@ -77,7 +77,7 @@ def capability(target: str) -> tuple[int, int, str]:
     return (*divmod(found.number, 10), str(found).lstrip("sm_0123456789"))
 
 
-def _capability() -> Callable[..., Any]:
+def _capability() -> Callable[..., object]:
     """Numba's type for a compute capability, where it has one."""
     driver = import_module("numba.cuda.cudadrv.driver")
     found: Callable[..., Any] = getattr(driver, "ComputeCapability", lambda major, minor: (major, minor))

@@ -83,7 +83,7 @@ def _module(main: str, others: tuple[str, ...], name: str) -> ir.Module:
     return module_from(_joined(main, others) if others else main, f"{name}.ptx", numba)
 
 
-def _ptx_of(one: Any, capability: tuple[int, int, str]) -> str:
+def _ptx_of(one: object, capability: tuple[int, int, str]) -> str:
     """The PTX of a file, or of code in memory, that is linked to a kernel."""
     code = import_module("numba.cuda.cudadrv.linkable_code").LinkableCode.from_path_or_obj(one)
     kind = type(code).__name__

@@ -82,7 +82,7 @@ class Session:
 
 
 @contextmanager
-def emulated(target: str = DEFAULT_TARGET, **options: Any) -> Iterator[Session]:
+def emulated(target: str = DEFAULT_TARGET, **options: object) -> Iterator[Session]:
     """Run Numba's kernels on the emulator while this context is open; host code stays as it is.
 
     Kernels are compiled for `target` by the installed Numba. Device arrays, streams and events are those of Numba's
@@ -107,7 +107,13 @@ def emulated(target: str = DEFAULT_TARGET, **options: Any) -> Iterator[Session]:
 
 
 def run(
-    kernel: Any, grid: Any, block: Any, *args: Any, target: str = DEFAULT_TARGET, shared: int = 0, **named: Any
+    kernel: object,
+    grid: object,
+    block: object,
+    *args: object,
+    target: str = DEFAULT_TARGET,
+    shared: int = 0,
+    **named: object,
 ) -> Result:
     """Run a kernel with `@cuda.jit` on the emulator: arrays of NumPy are changed in place.
 
@@ -130,7 +136,7 @@ def _take_launches(stack: ExitStack, session: Session) -> None:
     make = compiled.__init__
 
     @wraps(make)
-    def with_lines(self: Any, *args: Any, **named: Any) -> None:
+    def with_lines(self: object, *args: object, **named: object) -> None:
         make(self, *args, **(named if named.get("debug") else named | {"lineinfo": True}))
 
     def launch(self: Any, args: Any, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0) -> None:
@@ -147,7 +153,7 @@ def _take_launches(stack: ExitStack, session: Session) -> None:
     stack.enter_context(patch.object(library, "get_cufunc", _refuse_to_load))
 
 
-def _refuse_to_load(library: Any) -> None:
+def _refuse_to_load(library: object) -> None:
     raise NotImplementedError(
         "Numba asks for what a GPU's driver says of a loaded kernel, such as its registers: there is none in emulated()"
     )
@@ -171,7 +177,7 @@ def _raise_exception(kernel: Any, module: ir.Module) -> None:
     raise exception(f"{text}: {args[0]}" if args else text, *(args or ())[1:])
 
 
-def _names(kernel: Any) -> list[str]:
+def _names(kernel: object) -> list[str]:
     """The parameters' names in Python; a kernel from Numba's cache has none."""
     function = getattr(kernel, "py_func", None)
     return [] if function is None else list(inspect.signature(function).parameters)

@@ -24,7 +24,7 @@ class Values:
         self._kept: list[Any] = []
         self._types = import_module("numba.cuda").types
 
-    def parameters(self, type: Any, value: Any, name: str) -> Iterator[Pointer | RawParameter]:
+    def parameters(self, type: object, value: Any, name: str) -> Iterator[Pointer | RawParameter]:
         """The parameters that an argument becomes."""
         for extension in reversed(self.extensions):
             type, value = extension.prepare_args(type, value, stream=0, retr=self.after)
@@ -42,7 +42,7 @@ class Values:
             for scalar in self._scalars(type, value):
                 yield self._raw(scalar)
 
-    def _scalars(self, type: Any, value: Any) -> Iterator[Any]:
+    def _scalars(self, type: object, value: Any) -> Iterator[object]:
         types = self._types
         if isinstance(type, types.CPointer):
             yield _WORD(value)
@@ -71,7 +71,7 @@ class Values:
         yield self.arrays.pointer(array, name)
         yield from (self._raw(_WORD(number)) for number in (*array.shape, *array.strides))
 
-    def _record(self, value: Any, name: str) -> Pointer:
+    def _record(self, value: object, name: str) -> Pointer:
         record = self._host(value)
         address = record.__array_interface__["data"][0]
         data = bytes_at(address, record.dtype.itemsize)

@@ -52,7 +52,7 @@ class Utilities:
 class EmulatorDriver:
     """Triton's driver of a GPU of this target."""
 
-    def __init__(self, target: str, launcher: Callable[..., Any], benchmark: Callable[..., Any]) -> None:
+    def __init__(self, target: str, launcher: Callable[..., object], benchmark: Callable[..., object]) -> None:
         self.number = target_named(target).number
         self.utils = Utilities(target)
         self.launcher_cls = launcher
@@ -91,7 +91,7 @@ class EmulatorDriver:
         """torch's module of functions for the device."""
         return import_module("torch").cpu
 
-    def get_benchmarker(self) -> Callable[..., Any]:
+    def get_benchmarker(self) -> Callable[..., object]:
         """What autotuning measures by."""
         return self._benchmark
 
@@ -99,14 +99,14 @@ class EmulatorDriver:
         """Nothing needs to be evicted."""
         return import_module("torch").empty(0)
 
-    def clear_cache(self, cache: Any) -> None:
+    def clear_cache(self, cache: object) -> None:
         """There is none."""
 
     def map_python_to_cpp_type(self, type: str) -> str:
         """For launchers in C++, of which there are none here."""
         raise NotImplementedError(f"the emulator has no launcher in C++ ({type})")
 
-    def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
+    def assemble_tensormap_to_arg(self, tensormaps_info: object, args: Any) -> Any:
         """As it is."""
         return args
 

@@ -23,7 +23,7 @@ Run = Callable[["Launcher", tuple[int, int, int], Sequence[Any]], Any]
 class Launcher:
     """What Triton calls for each launch of a kernel that it has compiled; `run` is what the session does with it."""
 
-    def __init__(self, src: Any, metadata: Any, run: Callable[..., Any]) -> None:
+    def __init__(self, src: Any, metadata: Any, run: Callable[..., object]) -> None:
         self.src, self.metadata, self._run = src, metadata, run
         modes = str(getattr(metadata, "instrumentation_mode", ""))
         if modes:
@@ -92,13 +92,13 @@ class Launcher:
         return result
 
 
-def _named(signature: Sequence[tuple[Any, Any]], src: Any) -> list[tuple[str, Any]]:
+def _named(signature: Sequence[tuple[object, object]], src: object) -> list[tuple[str, object]]:
     """Names and types of arguments; older versions of Triton number them."""
     names = src.fn.arg_names if hasattr(src, "fn") else []
     return [(names[key] if isinstance(key, int) and key < len(names) else str(key), type) for key, type in signature]
 
 
-def _scratch(metadata: Any, blocks: int, kind: str) -> Any:
+def _scratch(metadata: object, blocks: int, kind: str) -> Any:
     """Memory that Triton has its user allocate, by `triton.set_allocator`; ours, where there is no allocator."""
     size = int(getattr(metadata, f"{kind}_scratch_size", 0) or 0) * blocks
     if not size:

@@ -84,7 +84,7 @@ class Session:
         if self.prints and result.output:
             sys.stdout.write(result.output)
 
-    def tune(self, call: Callable[[], Any], **how: Any) -> list[float]:
+    def tune(self, call: Callable[[], object], **how: object) -> list[float]:
         """Instead of a benchmark of a configuration: the first that fits this target wins.
 
         With `configs="all"` each of them runs on the emulator, so that what is wrong with any of them is found.
@@ -118,7 +118,7 @@ def _cured_by_upgrade(found: Diagnostic) -> Diagnostic:
 
 @contextmanager
 def emulated(
-    target: str | int = DEFAULT_TARGET, *, configs: str = "first", cuda: bool = True, **options: Any
+    target: str | int = DEFAULT_TARGET, *, configs: str = "first", cuda: bool = True, **options: object
 ) -> Iterator[Session]:
     """Run Triton's kernels on the emulator while this context is open; host code stays as it is.
 
@@ -137,7 +137,12 @@ def emulated(
 
 
 def run(
-    kernel: Any, grid: Any, *args: Any, target: str | int = DEFAULT_TARGET, configs: str = "first", **named: Any
+    kernel: object,
+    grid: object,
+    *args: object,
+    target: str | int = DEFAULT_TARGET,
+    configs: str = "first",
+    **named: object,
 ) -> Result:
     """Run a Triton or Gluon kernel on the emulator: tensors of torch, or arrays of NumPy, are changed in place.
 
@@ -190,7 +195,7 @@ def _triton() -> Any:
     return found
 
 
-def _checked(options: dict[str, Any]) -> dict[str, Any]:
+def _checked(options: dict[str, object]) -> dict[str, object]:
     unknown = sorted(options.keys() - OPTIONS)
     if unknown:
         raise TypeError(f"there is no option `{unknown[0]}`; a launch has {', '.join(sorted(OPTIONS))}")
@@ -213,7 +218,7 @@ def _extents(grid: Any) -> tuple[int, ...]:
     return tuple(int(extent) for extent in extents)
 
 
-def _plain(caught: TypeError, kernel: Any, given: Sequence[Any]) -> TypeError:
+def _plain(caught: TypeError, kernel: Any, given: Sequence[object]) -> TypeError:
     """What Python says of a call, with the kernel's name instead of that of Triton's generated function."""
     if "failed to specialize" in str(caught):
         wrong = next((one for one in given if isinstance(one, (list, str, bytes, set, dict))), None)
@@ -263,33 +268,33 @@ def _opened(session: Session, cuda: bool) -> Iterator[Session]:
 _open: list[Session] = []
 
 
-def _launch(launcher: Launcher, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+def _launch(launcher: Launcher, grid: tuple[int, int, int], args: Sequence[object]) -> None:
     """Launch in the session that is open: Triton keeps launchers longer than a session."""
     _open[-1].launch(launcher, grid, args)
 
 
-def _with_arrays(run: Callable[..., Any], session: Session) -> Callable[..., Any]:
+def _with_arrays(run: Callable[..., object], session: Session) -> Callable[..., object]:
     """Triton's `run` of a kernel, for arrays of NumPy too."""
 
     def wrapped(value: Any) -> Any:
         return NumpyArray(value, session.arrays) if isinstance(value, numpy.ndarray) else value
 
     @wraps(run)
-    def replaced(self: Any, *args: Any, **named: Any) -> Any:
+    def replaced(self: Any, *args: object, **named: object) -> Any:
         given = {name: wrapped(value) for name, value in named.items()}
         return run(self, *map(wrapped, args), **given)
 
     return replaced
 
 
-def _with_choice(run: Callable[..., Any], session: Session) -> Callable[..., Any]:
+def _with_choice(run: Callable[..., object], session: Session) -> Callable[..., object]:
     """Triton's `run` of an autotuned kernel: its choices are the session's, and none is written to disk.
 
     No model of a GPU's speed is asked: it would choose among configurations of which the first runs.
     """
 
     @wraps(run)
-    def replaced(self: Any, *args: Any, **named: Any) -> Any:
+    def replaced(self: Any, *args: object, **named: object) -> Any:
         own = {"cache": session.chosen.setdefault(id(self), {}), "cache_results": False}
         own |= {"perf_model": None, "early_config_prune": _without_clocks(self.early_config_prune)}
         session._found = False
@@ -300,11 +305,11 @@ def _with_choice(run: Callable[..., Any], session: Session) -> Callable[..., Any
     return replaced
 
 
-def _untimed(bench: Callable[..., Any], session: Session) -> Callable[..., Any]:
+def _untimed(bench: Callable[..., object], session: Session) -> Callable[..., object]:
     """Triton's benchmark of one configuration, which tuners with a `run` of their own call, too."""
 
     @wraps(bench)
-    def replaced(self: Any, *args: Any, **named: Any) -> Any:
+    def replaced(self: Any, *args: object, **named: object) -> Any:
         with _having(self, {"do_bench": session.tune}):
             return bench(self, *args, **named)
 
@@ -312,7 +317,7 @@ def _untimed(bench: Callable[..., Any], session: Session) -> Callable[..., Any]:
 
 
 @contextmanager
-def _having(tuner: Any, own: dict[str, Any]) -> Iterator[None]:
+def _having(tuner: object, own: dict[str, object]) -> Iterator[None]:
     """A tuner with other attributes than its own, but for what it sets meanwhile."""
     before = {name: vars(tuner)[name] for name in own if name in vars(tuner)}
     vars(tuner).update(own)
@@ -324,19 +329,21 @@ def _having(tuner: Any, own: dict[str, Any]) -> Iterator[None]:
         vars(tuner).update(before)
 
 
-def run_once(call: Callable[[], Any], *how: Any, quantiles: Any = None, return_mode: str = "mean", **more: Any) -> Any:
+def run_once(
+    call: Callable[[], object], *how: object, quantiles: Any = None, return_mode: str = "mean", **more: object
+) -> list[float] | float:
     """Instead of `triton.testing.do_bench`: the emulator can't say how long a call takes, but what is wrong with it."""
     call()
     times = [float("nan")] * len(quantiles or (0,))
     return times if quantiles or return_mode == "all" else times[0]
 
 
-def _without_clocks(prune: Callable[..., Any] | None) -> Callable[..., Any] | None:
+def _without_clocks(prune: Callable[..., object] | None) -> Callable[..., object] | None:
     """What a program leaves out configurations by; one that asks for a GPU's clocks leaves out those that are slow."""
     if prune is None:
         return None
 
-    def pruned(configs: list[Any], *args: Any, **named: Any) -> Any:
+    def pruned(configs: list[object], *args: object, **named: object) -> Any:
         try:
             return prune(configs, *args, **named)
         except UnknownPropertyError:

@@ -20,8 +20,11 @@ _TENSOR_FLOAT = list(ELEMENT_TYPES).index("tf32")
 
 
 def parameters_of(
-    signature: Sequence[tuple[str, Any]], args: Sequence[Any], descriptors: Sequence[Any] | None, arrays: Arrays
-) -> Iterator[Any]:
+    signature: Sequence[tuple[str, object]],
+    args: Sequence[object],
+    descriptors: Sequence[object] | None,
+    arrays: Arrays,
+) -> Iterator[object]:
     """The parameters that arguments become, one after the other, without compile-time constants.
 
     `signature` names each argument and its type; `descriptors` say how the tensor descriptors are laid out, or are None
@@ -32,7 +35,7 @@ def parameters_of(
         yield from _parameters(type, value, f"argument {index} (`{name}`)", layouts, arrays)
 
 
-def _parameters(type: Any, value: Any, name: str, layouts: Iterator[Any] | None, arrays: Arrays) -> Iterator[Any]:
+def _parameters(type: Any, value: Any, name: str, layouts: Iterator[object] | None, arrays: Arrays) -> Iterator[object]:
     if isinstance(type, (tuple, list)):
         for index, (part, given) in enumerate(zip(type, value, strict=True)):
             yield from _parameters(part, given, f"{name}[{index}]", layouts, arrays)
@@ -46,7 +49,7 @@ def _parameters(type: Any, value: Any, name: str, layouts: Iterator[Any] | None,
         yield number(type, value, name)
 
 
-def number(type: str, value: Any, name: str) -> bytes:
+def number(type: str, value: object, name: str) -> bytes:
     """A number as the bytes of a parameter, as Triton's own launcher makes them.
 
     >>> number("bf16", 1.5, "x").hex(), number("i32", -2, "n").hex()
@@ -63,7 +66,7 @@ def number(type: str, value: Any, name: str) -> bytes:
         raise ValueError(f"{name}: {value!r} does not fit `{type}`") from None
 
 
-def _descriptor(given: Any, layout: Any, name: str, arrays: Arrays) -> Iterator[Any]:
+def _descriptor(given: Any, layout: object, name: str, arrays: Arrays) -> Iterator[object]:
     """A tensor descriptor: a tensor map, or what the kernel needs instead of one; extents and strides in any case."""
     extents = [struct.pack("<i", int(extent)) for extent in given.shape]
     strides = [struct.pack("<q", int(stride)) for stride in given.strides]

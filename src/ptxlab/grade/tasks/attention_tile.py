@@ -10,7 +10,7 @@ from ptxlab.measure import Work
 from ptxlab.verify import Array, Scalar, Size, Task
 
 
-def reference(q: Any, k: Any, v: Any) -> Any:
+def reference(q: object, k: Any, v: object) -> Any:
     """The plain way."""
     scores = q @ k.T
     powers = np.exp(scores - scores.max(-1, keepdims=True))

@@ -25,7 +25,7 @@ def of_rank(table: Any, rank: Any, type: Any = f32) -> Pointer:
     return pointing(type, "global", table[rank])
 
 
-def synchronize(signals: Any, rank: Any, number: Any, ranks: int) -> None:
+def synchronize(signals: pointer[u64], rank: u32, number: u32, ranks: int) -> None:
     """Wait until blocks of this number have come here on all ranks; what they did before has happened then."""
     ptx.bar.sync(0)
     with ptx.when(ptx.tid.x < ranks):

@@ -72,7 +72,7 @@ def persistent(x: Array, y: Array, hints: Hints = HINTS["16 bytes a thread"]) ->
     return Launch(vectors(hints), blocks, BLOCK, [x, y, len(y)])
 
 
-def torch_baseline(torch: Any, x: Any, y: Any) -> Callable[[], Any]:
+def torch_baseline(torch: ModuleType, x: Any, y: Any) -> Callable[[], object]:
     """What torch does."""
     return lambda: y.copy_(x)
 

@@ -67,7 +67,7 @@ def plan_for(q: Array, k: Array, page: int, positions: int = 1 << 20) -> Plan:
     return choose(q.shape[2], type_of(q), type_of(k), page, shared_by, heads, heads * positions)
 
 
-def heads_of(q: Any, k: Array, plan: Plan) -> int:
+def heads_of(q: Array, k: Array, plan: Plan) -> int:
     """Heads of keys in all sequences; one whose heads of queries are split counts several times."""
     return int(q.shape[0] * k.shape[2]) * ceil_div(q.shape[1] // k.shape[2], plan.rows)
 
@@ -99,7 +99,9 @@ def by_streams(q: Array, k: Array, v: Array, o: Array, lengths: Array, partial: 
     return attend(q, k, v, o, lengths, partial, table, plan=plan, blocks=HOST_BLOCKS)
 
 
-def torch_baseline(backend: str, torch: Any, q: Any, k: Array, v: Array, table: Any, **_: Any) -> Callable[[], Any]:
+def torch_baseline(
+    backend: str, torch: ModuleType, q: Any, k: Array, v: Array, table: Any, **_: object
+) -> Callable[[], object]:
     """torch's attention by one of its backends, with the cache as it likes it best: no pages, nor elements of e4m3."""
     given = q[:, :, None], *(in_order(one, table, q.dtype) for one in (k, v))
     torch_attention(torch, backend, *given)  # refused here if it has no kernel

@@ -22,8 +22,8 @@ class Cache:
 
     memory: Any
     step: Any
-    position_step: Any
-    head_step: Any
+    position_step: u32
+    head_step: u32
 
 
 class Stream:

@@ -48,7 +48,7 @@ def row_of(matrix: Pointer, number: u32, k: u32, type: str) -> Any:
     return element_pointer(matrix, type, 1, ptx.mul.wide.u32(number, k))
 
 
-def read(load: Any, row: Pointer, column: u32, type: str, vector: int, inside: list[Any]) -> list[list[Scalar]]:
+def read(load: object, row: Pointer, column: u32, type: str, vector: int, inside: list[object]) -> list[list[Scalar]]:
     """Vectors of a row from a column on, as far apart as the block has threads."""
     source = (row + column).vector(vector)
     return [

@@ -35,7 +35,7 @@ def read_once(x: Array, weight: Array, bias: Array, y: Array, epsilon: float = E
     return launch_rows(layer_norm, spread, rows, arguments)
 
 
-def expression(torch: Any, x: Array, weight: Array, bias: Array, y: Array) -> Any:
+def expression(torch: ModuleType, x: Array, weight: Array, bias: Array, y: Array) -> Any:
     """The same in torch."""
     return torch.nn.functional.layer_norm(x, weight.shape, weight, bias, EPSILON)
 

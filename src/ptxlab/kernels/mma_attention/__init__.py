@@ -49,7 +49,7 @@ def half_of(array: Array) -> str:
     return found
 
 
-def torch_baseline(backend: str, torch: Any, q: Any, k: Any, v: Any, o: Any, mask: str) -> Callable[[], Any]:
+def torch_baseline(backend: str, torch: ModuleType, q: Any, k: Any, v: Any, o: Any, mask: str) -> Callable[[], object]:
     """torch's attention by one of its backends; it allocates the answer itself."""
     return lambda: {"o": torch_attention(torch, backend, q, k, v, mask == "causal")}
 
@@ -79,7 +79,7 @@ def work(batch: int, heads: int, length: int, size: int, type: str, mask: str) -
     return Work(flops=4 * batch * heads * pairs * size, bytes=8 * batch * heads * length * size, rate=type)
 
 
-def sized(batch: int, heads: int, length: int, size: int, type: str, mask: str) -> dict[str, Any]:
+def sized(batch: int, heads: int, length: int, size: int, type: str, mask: str) -> dict[str, object]:
     """The names of a size's parts."""
     return {"batch": batch, "heads": heads, "length": length, "size": size, "type": type, "mask": mask}
 

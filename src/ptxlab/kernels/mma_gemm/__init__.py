@@ -49,7 +49,7 @@ def product(
     return Launch(kernel, chosen.tiles(m, n), chosen.threads, args, shared=chosen.shared(kind))
 
 
-def by_cublas(torch: Any, a: Any, b: Any, bias: Any, d: Any, activation: str) -> Callable[[], Any]:
+def by_cublas(torch: ModuleType, a: Array, b: Array, bias: Array, d: Array, activation: str) -> Callable[[], object]:
     """cuBLAS through torch."""
     if bias is not None or activation != "none":
         raise UnsuitedError("torch has no one call for it that writes into D")
@@ -63,7 +63,7 @@ def by_cublas(torch: Any, a: Any, b: Any, bias: Any, d: Any, activation: str) ->
     return lambda: torch.matmul(a, b.T, out=d)
 
 
-def _in_tf32(torch: Any, a: Any, b: Any, d: Any) -> None:
+def _in_tf32(torch: ModuleType, a: Array, b: Array, d: Array) -> None:
     torch.backends.cuda.matmul.allow_tf32 = True
     try:
         torch.matmul(a, b.T, out=d)
@@ -111,7 +111,7 @@ def work(type: str, m: int, n: int, k: int, activation: str = "none", bias: bool
     return Work(flops=2 * m * n * k, bytes=moved, rate=type)
 
 
-def tolerance(type: str, **_: Any) -> float:
+def tolerance(type: str, **_: object) -> float:
     """Half a unit in the last place of what comes out, or of what is multiplied."""
     return {"f16": 5e-4, "bf16": 4e-3, "tf32": 5e-4, "e4m3": 4e-3, "s8": 0.0}[type]
 

@@ -48,7 +48,7 @@ def launch(kernel: ir.Function, a: Any, b: Any, c: Array) -> Launch:
     return Launch(kernel, (ceil_div(n, 8), ceil_div(m, 16)), 32, [a, b, c, m, n, k])
 
 
-def by_cublas(torch: Any, a: Array, b: Array, c: Array) -> Callable[[], Any]:
+def by_cublas(torch: ModuleType, a: Array, b: Array, c: Array) -> Callable[[], object]:
     """cuBLAS through torch, with a result of f32 as here."""
     return lambda: torch.mm(a, b, torch.float32, out=c)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from ptxlab.author import Kernel, Pointer, b8, b16, b32, kernel, pred, ptx, s32, tensor_maps, u16, u32
+from ptxlab.author import Kernel, Pointer, Scalar, b8, b16, b32, kernel, pred, ptx, s32, tensor_maps, u16, u32
 from ptxlab.author.pipelines import Side
 from ptxlab.author.tensor_memory import TensorMemory
 from ptxlab.kernels.parts.block_scaled import BLOCK, NVFP4, Format
@@ -82,7 +82,7 @@ class Shape:
 class Maps:
     """The tensor maps of a product in one structure: matrix and factors of A, of each B, then D."""
 
-    def __init__(self, address: Any, products: int) -> None:
+    def __init__(self, address: Scalar, products: int) -> None:
         self.matrices = [address + 256 * number for number in range(1 + products)]
         self.scale_factors = [address + (256 * number + 128) for number in range(1 + products)]
         self.d = address + 256 * (1 + products)

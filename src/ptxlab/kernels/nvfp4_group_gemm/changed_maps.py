@@ -50,7 +50,9 @@ class ChangedMaps:
             word = ptx.ld.b32(self.templates + number * MAP + ptx.mul.wide.u32(ptx.laneid, 4))
             ptx.st.shared.b32(self.held.at(number, ptx.laneid * 4), word)
 
-    def replace(self, number: int, address: u64, sizes: Any, strides: Any) -> None:
+    def replace(
+        self, number: int, address: u64, sizes: dict[int, int] | dict[int, object], strides: dict[int, int]
+    ) -> None:
         """Change one of them: where its tensor is, the sizes and, in bytes, the strides of all dimensions but one."""
         here = self.held.at(number, 0)
         REPLACE.global_address["shared::cta"].b1024.b64(here, address)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Pointer, b64, f32, pred, ptx
+from ptxlab.author import Pointer, Scalar, b64, f32, pred, ptx
 from ptxlab.kernels.parts.operands import STRIPE
 from ptxlab.kernels.parts.tile_stores import CHUNK
 from ptxlab.kernels.parts.warpgroups import GROUP
@@ -65,7 +65,7 @@ class Parts:
 class Exchange:
     """What both have in common: `others` is where a thread reads what each block wrote; sums are `accumulator`."""
 
-    def __init__(self, accumulator: Any, parts: Parts, rank: Any) -> None:
+    def __init__(self, accumulator: type[Scalar], parts: Parts, rank: Any) -> None:
         self.accumulator, self.parts, self.rank = accumulator, parts, rank
         self.others: list[Any] = []
         self.thread = ptx.tid.x * 4
@@ -110,7 +110,7 @@ class ThroughCluster(Exchange):
     """
 
     def __init__(
-        self, accumulator: Any, parts: Parts, rank: Any, memory: Pointer, free: Pointer, summed: Pointer
+        self, accumulator: type[Scalar], parts: Parts, rank: Any, memory: Pointer, free: Pointer, summed: Pointer
     ) -> None:
         super().__init__(accumulator, parts, rank)
         self.free, self.summed = free, summed
@@ -126,7 +126,7 @@ class ThroughCluster(Exchange):
         ptx.mbarrier.init.shared.b64(summed, 1, when=when)
         return free, summed
 
-    def deposit(self, accumulators: list[list[Any]]) -> None:
+    def deposit(self, accumulators: list[list[object]]) -> None:
         """Write them when all blocks have read their last stage, and wait until all are there."""
         parts = self.parts
         stores = self.rank < parts.count
@@ -145,7 +145,7 @@ class ThroughCluster(Exchange):
             wait_once(self.summed)
 
 
-def wait_once(barrier: Any) -> None:
+def wait_once(barrier: Pointer) -> None:
     """Wait for the first phase of an `mbarrier`."""
     with ptx.loop():
         ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(barrier, 0))
@@ -160,7 +160,7 @@ class ThroughMemory(Exchange):
 
     kept: list[list[Any]]
 
-    def __init__(self, accumulator: Any, parts: Parts, rank: Any, partial: Any, counters: Any) -> None:
+    def __init__(self, accumulator: type[Scalar], parts: Parts, rank: object, partial: Any, counters: Any) -> None:
         super().__init__(accumulator, parts, rank)
         tile = ptx.ctaid.x // (parts.split_k * parts.cluster) * parts.cluster
         if parts.cluster > 1:
@@ -173,7 +173,7 @@ class ThroughMemory(Exchange):
         self.counter = counters + tile
         self.last, self.is_first = 2 * parts.split_k - 1, ptx.tid.x == 0
 
-    def deposit(self, accumulators: list[list[Any]]) -> None:
+    def deposit(self, accumulators: list[list[object]]) -> None:
         """Write what others store, and wait until the other blocks have done so."""
         parts, own = self.parts, 4 * (self.parts.width // CHUNK)
         self.kept = [values[:own] for values in accumulators]

@@ -27,7 +27,7 @@ class Answer:
 
     choice: str
     asked: str
-    variant: dict[str, Any]  # its fields, without those that have their defaults
+    variant: dict[str, object]  # its fields, without those that have their defaults
     microseconds: float
     before: float
 
@@ -40,10 +40,10 @@ class Choice:
     tried: Mapping[tuple[str, str], Any] = {}
     """Variants that are chosen now, because they are being measured."""
 
-    def __init__(self, name: str, choose: Callable[..., Any], candidates: Callable[..., Iterable[Any]]) -> None:
+    def __init__(self, name: str, choose: Callable[..., object], candidates: Callable[..., Iterable[Any]]) -> None:
         self.name, self.choose, self.candidates = name, choose, candidates
 
-    def __call__(self, *given: Any) -> Any:
+    def __call__(self, *given: object) -> Any:
         """The variant for these arguments."""
         if Choice.asked is not None and (self, given) not in Choice.asked:
             Choice.asked.append((self, given))
@@ -55,7 +55,7 @@ class Choice:
 
 
 @contextmanager
-def watched() -> Iterator[list[tuple[Choice, tuple[Any, ...]]]]:
+def watched() -> Iterator[list[tuple[Choice, tuple[object, ...]]]]:
     """What is asked for inside: each choice and its arguments."""
     before, Choice.asked = Choice.asked, []
     try:
@@ -74,7 +74,7 @@ def trying(choice: Choice, given: tuple[int, ...], variant: Any) -> Iterator[Non
         Choice.tried = before
 
 
-def brief(variant: Any) -> dict[str, Any]:
+def brief(variant: Any) -> dict[str, object]:
     """The fields of a variant that do not have their defaults."""
     pairs = ((field, getattr(variant, field.name)) for field in fields(variant))
     return {field.name: value for field, value in pairs if value != field.default}
@@ -84,7 +84,7 @@ def brief(variant: Any) -> dict[str, Any]:
 _RENAMED = {"alternate": "pingpong", "split": "split_k", "swapped": "swap_ab", "together": "raster"}
 
 
-def restored(chosen: Any, kept: Mapping[str, Any]) -> Any:
+def restored(chosen: Any, kept: Mapping[str, object]) -> Any:
     """A variant of the same class with these fields, as a file has them; `chosen` where it has other fields."""
     known = {field.name for field in fields(chosen)}
     named = {name if name in known else _RENAMED.get(name, name): value for name, value in kept.items()}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Pointer, Scalar, b8, b16, b32, f16, f32, pred, ptx, u64
+from ptxlab.author import Pointer, Scalar, b8, b16, b32, f16, f32, pred, ptx, u32, u64
 from ptxlab.device.array_types import type_of
 
 if TYPE_CHECKING:
@@ -59,20 +59,20 @@ def element_pointer(array: Any, type: str, vector: int, *indices: Scalar) -> Any
 
 
 def load(
-    load: Any, pointer: Pointer, type: str, vector: int, neutral: float = 0.0, inside: pred | None = None
+    load: object, pointer: Pointer, type: str, vector: int, neutral: float = 0.0, inside: pred | None = None
 ) -> list[f32]:
     """One vector as f32, by the instruction `load`; `neutral` where it is not inside, and nothing is read."""
     return widened(load_bits(load, pointer, type, vector, neutral, inside), type)
 
 
 def load_bits(
-    load: Any,
-    pointer: Any,
+    load: object,
+    pointer: Pointer,
     type: str,
     vector: int,
     neutral: float = 0.0,
     inside: Any = None,
-    policy: Any = None,
+    policy: u64 | u64 | None = None,
 ) -> list[Scalar]:
     """One vector as it is in memory: f32, words with several elements, or half a word with one.
 
@@ -94,7 +94,7 @@ def load_bits(
     return found
 
 
-def moved(one: Sequence[Any], other: Sequence[Any], shift: Any) -> list[Any]:
+def moved(one: Sequence[Any], other: Sequence[Scalar], shift: u32) -> list[Any]:
     """What is so many bytes after the start of a vector, of its words and those of the next one."""
     words, is_single = [*one, *other], one[0].type.name == "f32"
     select = ptx.selp.f32 if is_single else ptx.selp.b32

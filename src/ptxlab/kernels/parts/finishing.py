@@ -26,14 +26,14 @@ def silu(x: f32) -> f32:
     return x * ptx.rcp.approx.ftz.f32(ptx.ex2.approx.ftz.f32(x * -log2(2.718281828459045)) + 1.0)
 
 
-def gelu_tanh(x: f32) -> Any:
+def gelu_tanh(x: f32) -> f32:
     """GELU with tanh, as torch's `approximate="tanh"`."""
     inner = x * ptx.fma.rn.f32(x * x, 0.044715 * sqrt(2 / pi), sqrt(2 / pi))
     half = x * 0.5
     return ptx.fma.rn.f32(half, ptx.tanh.approx.f32(inner), half)
 
 
-def gelu(x: f32) -> Any:
+def gelu(x: f32) -> f32:
     """x / 2 (1 + erf(x / √2)); erf by formula 7.1.26 of Abramowitz and Stegun, to 1.5e-7."""
     size = abs(x) * sqrt(0.5)
     t = ptx.rcp.approx.ftz.f32(ptx.fma.rn.f32(size, 0.3275911, 1.0))

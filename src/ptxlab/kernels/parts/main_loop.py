@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def produce(
     share: Share,
     stage: Side,
-    operands: Any,
+    operands: tuple[Operand, Operand],
     sources: Any,
     bytes: int,
     times: Recorder,

@@ -106,7 +106,7 @@ class Operand:
         copies = self.stages if self.along_k else self.stages * self.boxes * self.matrices
         return ptx.tile(self.element, rows, columns, swizzle=self.swizzle, copies=copies, at=memory)
 
-    def policy(self) -> tuple[Any, ...]:
+    def policy(self) -> tuple[object, ...]:
         """What copies are given besides, for the L2 cache."""
         return (ptx.createpolicy.fractional[f"L2::{self.keep}"].b64(1.0),) if self.keep else ()
 
@@ -136,7 +136,9 @@ class Operand:
             copy = copy["L2::cache_hint"] if policy else copy
             copy(place, (source, coordinates), stage.barrier, *everyone, *policy)
 
-    def prefetch(self, sources: list[Pointer], first: u32, start: Any, rank: Any, policy: tuple[Any, ...] = ()) -> None:
+    def prefetch(
+        self, sources: list[Pointer], first: u32, start: object, rank: object, policy: tuple[object, ...] = ()
+    ) -> None:
         """Have what `copy` copies brought to the L2 cache. Nothing is read: earlier kernels may still write it."""
         for source, coordinates in self.places(sources, first, start, rank):
             ask: Any = PREFETCHES[len(coordinates) - 1]
@@ -144,7 +146,7 @@ class Operand:
 
     def places(
         self, sources: list[Pointer], first: u32, start: Any, rank: Any, outer: Sequence[u32] = ()
-    ) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    ) -> Iterator[tuple[object, tuple[object, ...]]]:
         """The tensor map and the coordinates of each box that this block copies."""
         if self.sharers > 1:
             more = self.part(rank) * self.box[0]
@@ -186,11 +188,11 @@ class Descriptors:
         if stripe is not None:
             self.start = self.start + ptx.cvt.u64.u32(stripe * (STRIPE * LINE // UNIT))
 
-    def stage(self, index: Any) -> Scalar:
+    def stage(self, index: u32) -> Scalar:
         """The descriptor of a stage."""
         return self.start + ptx.mul.wide.u32(index, self.operand.stage_bytes // UNIT)
 
-    def at(self, start: Any, step: int, stripe: int = 0) -> Any:
+    def at(self, start: Scalar, step: int, stripe: int = 0) -> Any:
         """The descriptor of 32 bytes along k, from element `step` on, of the stage that starts there."""
         more = self.operand.units(step) + stripe * (STRIPE * LINE // UNIT)
         return start + more if more else start

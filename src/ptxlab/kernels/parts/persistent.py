@@ -64,7 +64,7 @@ class Block:
     copied = 0  # bytes that are copied to a stage besides a K tile
     early = True  # whether its tiles are known before anything is read from memory
 
-    def share(self, rank: Any) -> Any:
+    def share(self, rank: u32 | None) -> Any:
         """The tiles of the block with this rank in its cluster; all threads make it."""
         raise NotImplementedError
 

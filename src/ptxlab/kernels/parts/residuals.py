@@ -59,7 +59,7 @@ class RingResidual:
     For consumers it takes the place of `finish`, between `begin` and `end` of each tile.
     """
 
-    def __init__(self, boxes: RingBoxes, memory: Pointer, source: Any, finish: Finish) -> None:
+    def __init__(self, boxes: RingBoxes, memory: Pointer, source: Pointer, finish: Finish) -> None:
         self.boxes, self.source, self.finish = boxes, source, finish
         first = ptx.tile(b16, boxes.rows, STRIPE, swizzle="128B", copies=boxes.stages, at=memory)
         after = memory + boxes.stages * boxes.rows * STRIPE
@@ -115,7 +115,7 @@ class RingResidual:
         """The results, with what `load` has loaded for them."""
         return self.finish.apply(values, loaded)
 
-    def end(self, read: Any, cluster: int) -> None:
+    def end(self, read: Side, cluster: int) -> None:
         """Release the stages of a tile; the warpgroup has synchronized since it read them."""
         for _ in range(self.boxes.count):
             read.release(cluster)

@@ -82,12 +82,12 @@ class Vector:
         return moved(one, other, shift)
 
     def _read(
-        self, load: Any, array: Pointer, *start: u64, neutral: float = 0.0, policy: u64 | None = None
+        self, load: object, array: Pointer, *start: u64, neutral: float = 0.0, policy: u64 | None = None
     ) -> list[Scalar]:
         place = self.place(array, *start)
         return load_bits(load, place, self.row.spread.type, self.size, neutral, self.inside, policy)
 
-    def of_matrix(self, matrix: Pointer) -> list[Any]:
+    def of_matrix(self, matrix: Pointer) -> list[f32] | list[Scalar]:
         """The elements of these columns in the same row of a matrix."""
         row = self.row
         read = self.between if row.spread.access.is_shifted and self.size > 1 else self._read
@@ -121,7 +121,7 @@ class Piece:
         """The elements as f32."""
         return [value for vector in self.vectors for value in vector.values]
 
-    def load(self, array: Any) -> list[f32]:
+    def load(self, array: Pointer) -> list[f32]:
         """The elements of these columns in an array that all rows share."""
         return [value for vector in self.vectors for value in vector.load(array)]
 

@@ -25,7 +25,7 @@ AT_A_TIME = 1536  # threads on an SM where rows are read in pieces
 
 
 @cache
-def specialize(function: Callable[..., None], spread: Spread, target: str = "sm_80", **constants: Any) -> Kernel:
+def specialize(function: Callable[..., None], spread: Spread, target: str = "sm_80", **constants: object) -> Kernel:
     """The kernel that a function writes for a spread, and for other compile-time arguments."""
     resident = {} if spread.is_kept else {"minnctapersm": AT_A_TIME // spread.block}
     directives: dict[str, Any] = {"maxntid": spread.block, **resident}
@@ -34,7 +34,7 @@ def specialize(function: Callable[..., None], spread: Spread, target: str = "sm_
 
 
 def launch_rows(
-    function: Callable[..., None], spread: Spread, rows: int, arguments: Sequence[Any], **constants: Any
+    function: Callable[..., None], spread: Spread, rows: int, arguments: Sequence[object], **constants: object
 ) -> Launch:
     """The launch of a kernel for so many rows."""
     made = specialize(function, spread, **constants)
@@ -169,7 +169,7 @@ class Row:
             for one in self.whole.vectors:
                 self.ready[id(array), id(one.first), one.number] = one.bits_of(array)
 
-    def agree(self, value: Any, combine: Combine) -> Any:
+    def agree(self, value: f32 | tuple[f32, f32], combine: Combine) -> Any:
         """One value from those of all threads that share the row."""
         if self.cluster is not None:
             return self.cluster.combine(value, combine)

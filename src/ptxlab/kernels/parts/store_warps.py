@@ -37,7 +37,7 @@ class StagedStore(TileStore):
 class StoringWarp(TileStore):
     """The storing warp's side: lanes of one warp for each warpgroup, from thread `first` on."""
 
-    def __init__(self, type: str, boxes: Any, memory: Pointer, store: Any, first: int) -> None:
+    def __init__(self, type: str, boxes: Any, memory: Pointer, store: object, first: int) -> None:
         super().__init__(type, boxes, memory, store)
         self.group, self.is_first = (ptx.tid.x - first) // LANES, ptx.laneid == 0
 

@@ -157,7 +157,7 @@ class TileStore:
             self.synchronize()
             self.store.start(self, copy, (first[1], first[0]) if self.boxes.swap_ab else first)
 
-    def stage(self, values: list[Any], copy: u32, loaded: Iterable[Any], box: int) -> None:
+    def stage(self, values: list[object], copy: u32, loaded: Iterable[object], box: int) -> None:
         """Finish accumulators of one box and write them to shared memory."""
         each = 4 * self.columns // CHUNK
         parts: Iterable[list[Any]] = (values[number : number + each] for number in range(0, len(values), each))

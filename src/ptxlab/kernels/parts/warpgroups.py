@@ -60,7 +60,7 @@ class Turns:
         for number in range(groups):
             ptx.mbarrier.init.shared.b64(self.barriers.at(number), GROUP // 32, when=when)
 
-    def start(self, own: Any) -> None:
+    def start(self, own: u32) -> None:
         """What a warpgroup does first; the first one has its turn at once."""
         self.own, self.next = self.barriers.at(own), self.barriers.at((own + 1) % self.groups)
         self.parity = u32(0)
@@ -85,7 +85,7 @@ class HeadStart:
     next tile the first multiplies alone: without a head start, both would store at the same time.
     """
 
-    def __init__(self, tiles: int, own: Any, share: Any) -> None:
+    def __init__(self, tiles: int, own: u32, share: Any) -> None:
         self.waits = ptx.setp.ne.u32(own, 0)
         due = share.first + ptx.min.u32(share.count - 1, tiles) * share.depth
         self.due = ptx.selp.u32(NEVER, due, self.waits)

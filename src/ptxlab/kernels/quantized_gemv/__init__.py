@@ -52,8 +52,8 @@ def by_tensor_cores(format: str, codes: Array, scales: Array, zeros: Array | Non
 
 
 def torch_baseline(
-    torch: Any, format: str, codes: Array, scales: Any, zeros: Array | None, x: Any, y: Array
-) -> Callable[[], Any]:
+    torch: ModuleType, format: str, codes: Array, scales: Any, zeros: Array | None, x: Any, y: Array
+) -> Callable[[], object]:
     """The same matrix in bf16, as torch multiplies it without quantization."""
     dense = Quantized(format, codes, scales, zeros).values().to(torch.bfloat16)
     return lambda: torch.matmul(x, dense.T, out=y)

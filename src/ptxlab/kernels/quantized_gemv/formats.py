@@ -53,7 +53,7 @@ class Format:
         """Registers that a lane's scales take."""
         return 1
 
-    def read(self, load: Any, source: Pointer, registers: list[Any], inside: Any) -> None:
+    def read(self, load: Any, source: Pointer, registers: list[b32], inside: Any) -> None:
         """The scales of a lane."""
         load.b32(source, out=registers[0], when=inside)
 
@@ -121,7 +121,7 @@ class Int4(Format):
     def scale_words(self) -> int:
         return 2
 
-    def read(self, load: Any, source: Pointer, registers: list[b32], inside: Any) -> None:
+    def read(self, load: Any, source: Pointer, registers: list[b32], inside: object) -> None:
         load.v2.b32(source, out=tuple(registers), when=inside)
 
     def multiply(self, words: Sequence[Sequence[b32]], scales: list[b32], x: Sequence[b32], sums: list[f32]) -> None:

@@ -19,7 +19,7 @@ E2M1_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 MOST = {"nvfp4": 6.0, "mxfp4": 6.0, "fp8": 448.0}  # the largest code
 
 
-def quantize(matrix: Any, format: str = "nvfp4") -> Quantized:
+def quantize(matrix: Array, format: str = "nvfp4") -> Quantized:
     """A matrix of floats as weights of 4 or 8 bits: each is the code nearest to it, scales follow the largest.
 
     >>> quantize(np.linspace(-3, 3, 512).reshape(2, 256), "int4").codes.shape
@@ -53,7 +53,7 @@ def quantize(matrix: Any, format: str = "nvfp4") -> Quantized:
     return Quantized(format, _two_a_byte(_nearest_e2m1(scaled)), stored, factor=factor)
 
 
-def _quantize_int4(xp: ModuleType, numbers: Any) -> Quantized:
+def _quantize_int4(xp: ModuleType, numbers: object) -> Quantized:
     low, high = xp.amin(numbers, -1).clip(None, 0), xp.amax(numbers, -1).clip(0, None)
     scales = convert((high - low) / 15, "bf16")
     each = _nonzero(xp, convert(scales, "f32"))

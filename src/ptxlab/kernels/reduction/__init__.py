@@ -34,7 +34,7 @@ def last_block(x: Array, sums: Array, ticket: Array, total: Array) -> Launch:
     return Launch(kernel, ceil_div(n, share), THREADS, [x, sums, ticket, total, n, share])
 
 
-def expression(torch: Any, x: Any, sums: Array, ticket: Array, total: Array) -> Any:
+def expression(torch: ModuleType, x: Array, sums: Array, ticket: Array, total: Array) -> Any:
     """The same in torch."""
     return torch.sum(x, dim=0, keepdim=True, dtype=torch.float32)
 

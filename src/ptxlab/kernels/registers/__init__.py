@@ -7,7 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from string import Template
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
@@ -48,7 +48,7 @@ def variance(x: Array, variances: Array, directives: str = "") -> Launch:
     return Launch(kernel(directives), ceil_div(rows, BLOCK), BLOCK, [x, variances, rows])
 
 
-def torch_baseline(torch: Any, x: Array, variances: Array) -> Callable[[], Any]:
+def torch_baseline(torch: ModuleType, x: Array, variances: Array) -> Callable[[], object]:
     """What torch does."""
     return lambda: torch.var(x, dim=1, correction=0, out=variances)
 

@@ -51,7 +51,7 @@ def fused(
     return launch_rows(rms_norm, spread, rows, arguments, form=form, target=target)
 
 
-def expression(torch: Any, x: Array, weight: Any, y: Array) -> Any:
+def expression(torch: ModuleType, x: Array, weight: Array, y: Array) -> Any:
     """The same in torch."""
     return torch.nn.functional.rms_norm(x, weight.shape, weight, EPSILON)
 

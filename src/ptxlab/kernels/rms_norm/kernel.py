@@ -53,7 +53,7 @@ def rms_norm(
             row.add(residual, summed)
         return squares_of(row, weight if by_row else None)
 
-    def finish(row: Row, agreed: Any) -> None:
+    def finish(row: Row, agreed: object) -> None:
         scale = scale_of(row, agreed)
         for vector in row.vectors():
             pairs = zip(vector.values, vector.load(weight), strict=True)

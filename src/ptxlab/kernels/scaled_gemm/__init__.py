@@ -82,7 +82,7 @@ def launch(
     return Launch(kernel, grid, shape.threads, args, shape.shared(layout), overlap=True)
 
 
-def by_blocks(torch: Any, a: Array, b: Any, scale_a: Array, scale_b: Any, d: Array) -> Callable[[], Any]:
+def by_blocks(torch: Any, a: Array, b: Any, scale_a: Array, scale_b: Any, d: Array) -> Callable[[], object]:
     """cuBLASLt with the same scales, which it wants in another layout."""
     if b.shape[0] % BLOCK:
         raise UnsuitedError("only whole blocks")
@@ -91,7 +91,7 @@ def by_blocks(torch: Any, a: Array, b: Any, scale_a: Array, scale_b: Any, d: Arr
     return lambda: {"d": torch._scaled_mm(a, b.T, scale_a, wide.T, out_dtype=d.dtype)}
 
 
-def by_tensor(torch: Any, a: Any, b: Array, scale_a: Array, scale_b: Array, d: Array) -> Callable[[], Any]:
+def by_tensor(torch: Any, a: Any, b: Array, scale_a: Array, scale_b: Array, d: Array) -> Callable[[], object]:
     """cuBLASLt with one scale for each matrix: right where all scales are 1, and adds as the tensor cores do."""
     one = torch.ones((), device=a.device)
     return lambda: {"d": torch._scaled_mm(a, b.T, one, one, out_dtype=d.dtype, use_fast_accum=True)}

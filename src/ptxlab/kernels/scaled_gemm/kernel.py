@@ -11,7 +11,22 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Instruction, Kernel, Pointer, b16, b32, b64, f32, kernel, pointer, ptx, tensor_map, u32, u64
+from ptxlab.author import (
+    Instruction,
+    Kernel,
+    Pointer,
+    Scalar,
+    b16,
+    b32,
+    b64,
+    f32,
+    kernel,
+    pointer,
+    ptx,
+    tensor_map,
+    u32,
+    u64,
+)
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.main_loop import MainLoop
 from ptxlab.kernels.parts.operands import LINE, STRIPE
@@ -76,7 +91,7 @@ class ScaledProduct(Product):
     def __init__(
         self,
         plan: Plan,
-        target: Any,
+        target: CopyBack | PlainStore,
         extents: tuple[u32, u32, u32],
         workspace: tuple[Pointer, Pointer],
         scaling: ScaleStages,
@@ -89,7 +104,7 @@ class ScaledProduct(Product):
     def copy(self, stage: Side, row: u32, column: u32, start: Any) -> None:
         self.scaling.copy_mapped(stage, row, start)
 
-    def store(self, memory: Pointer, residual: Any) -> TileStore:
+    def store(self, memory: Pointer, residual: object) -> TileStore:
         kind = StagedStore if self.storing else TileStore
         return kind(self.plan.formats.out, self.plan.boxes, memory, self.target)
 
@@ -102,7 +117,7 @@ class ScaledProduct(Product):
     def fill(self, share: Share, stage: Side) -> None:
         self.scaling.fill(share, stage)
 
-    def loop(self, *given: Any) -> ScaledLoop:
+    def loop(self, *given: object) -> ScaledLoop:
         return ScaledLoop(self.scaling, self.storing, *given)
 
 
@@ -157,7 +172,7 @@ class ScaledLoop(MainLoop):
             with self.times.span("add"):
                 self.add(values, fresh, rows, columns, multiply)
 
-    def add_several(self, sums: list[Any]) -> None:
+    def add_several(self, sums: list[Scalar]) -> None:
         """As many K tiles are in flight as there are sets of registers; those after the last are zeros."""
         shape, share, count = self.shape, self.share, self.scaling.multiple
         fresh = self.accumulators(shape.fresh)
@@ -235,7 +250,7 @@ class ScaledLoop(MainLoop):
                 multiply(value, factor, out=total)
 
 
-def halves(descriptor: Any, more: u32) -> tuple[u32, b32]:
+def halves(descriptor: Scalar, more: u32) -> tuple[u32, b32]:
     """Both halves of a descriptor so many units on: the address is in the lower one, and has space in it."""
     low, high = ptx.mov.b64(descriptor.view(b64), out=(b32(), b32()))
     return low.view(u32) + more, high

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.kernels.sgemm import authored
@@ -60,7 +60,7 @@ def extents(a: Array, b: Array) -> tuple[int, int, int]:
     return a.shape[0], b.shape[1], a.shape[1]
 
 
-def by_cublas(torch: Any, a: Array, b: Array, c: Any) -> Callable[[], Any]:
+def by_cublas(torch: ModuleType, a: Array, b: Array, c: Array) -> Callable[[], object]:
     """cuBLAS through torch, in f32 throughout: torch's default is to leave TF32 off."""
     return lambda: torch.matmul(a, b, out=c)
 

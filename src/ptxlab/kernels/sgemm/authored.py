@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.kernels.parts.elements import vector_of
 from ptxlab.kernels.sgemm.blocks import Tiling
@@ -40,7 +40,7 @@ def double_buffered(a: Array, b: Array, c: Array, tiling: Tiling = PIPELINED) ->
     return Launch(kernel, blocks(m, n, tiling), tiling.threads, [a, b, c, m, n, k], shared=tiling.shared)
 
 
-def synchronous(a: Array, b: Array, c: Array, **how: Any) -> Launch:
+def synchronous(a: Array, b: Array, c: Array, **how: object) -> Launch:
     """A launch of the kernel that waits for each tile."""
     m, n, k = a.shape[0], b.shape[1], a.shape[1]
     kernel = tiled_2d.specialize(tiling=SYNCHRONOUS, **how)

@@ -31,7 +31,7 @@ def read_once(x: Array, y: Array) -> Launch:
     return launch_rows(softmax, Spread.of([x], [y]), rows, [x, y, rows, columns])
 
 
-def expression(torch: Any, x: Array, y: Array) -> Any:
+def expression(torch: ModuleType, x: Array, y: Array) -> Any:
     """The same in torch."""
     return torch.softmax(x, dim=-1)
 

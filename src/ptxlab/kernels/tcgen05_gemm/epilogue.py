@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Pointer, f32, ptx, s32, u32, u64
+from ptxlab.author import Pointer, Scalar, f32, ptx, s32, u32
 from ptxlab.author.pipelines import Side
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, COPY_BACK, pairs
 
@@ -78,7 +78,7 @@ def read(
     ptx.tcgen05.wait__ld.sync.aligned()  # the accumulators may be overwritten
 
 
-def write(columns: int, tile: Tile, d: Pointer | u64, row: u32, column: u32) -> None:
+def write(columns: int, tile: Tile, d: Pointer | Scalar, row: u32, column: u32) -> None:
     """Start the copies of a tile to D, when all four warps have written it; they skip what is beyond D."""
     ptx.fence.proxy.async_["shared::cta"]()
     ptx.barrier.sync.aligned(BARRIER, WRITERS)

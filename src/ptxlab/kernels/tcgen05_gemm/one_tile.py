@@ -6,7 +6,7 @@ Thread 0 issues everything; all four warps read the accumulators, each its 32 la
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.author import Kernel, Pointer, b16, b64, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.tcgen05_gemm.parts import COMMIT, DEPTH, ROWS, Shape, copy, multiply, pairs
@@ -51,7 +51,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
     return found
 
 
-def wait(barrier: Pointer, parity: Any) -> None:
+def wait(barrier: Pointer, parity: int | u32) -> None:
     """Wait for a phase of an mbarrier."""
     with ptx.loop():
         ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(barrier.at(0), parity))

@@ -36,12 +36,12 @@ def squares(x: Array, y: Array) -> Launch:
     return Launch(kernel, (ceil_div(rows, extent), ceil_div(columns, extent)), ACROSS**2, [x, y, rows, columns])
 
 
-def torch_baseline(torch: Any, x: Any, y: Any) -> Callable[[], Any]:
+def torch_baseline(torch: ModuleType, x: Any, y: Any) -> Callable[[], object]:
     """A copy of a view with the other order."""
     return lambda: y.copy_(x.t())
 
 
-def expression(torch: Any, x: Any, y: Array) -> Any:
+def expression(torch: ModuleType, x: Any, y: Array) -> Any:
     """The same as an expression."""
     return x.t().contiguous()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
@@ -37,7 +37,7 @@ def four_elements(a: Array, b: Array, c: Array) -> Launch:
     return Launch(module()["vector_addition_by_four"], ceil_div(n, 4 * BLOCK), BLOCK, [a, b, c, n])
 
 
-def torch_baseline(torch: Any, a: Array, b: Array, c: Array) -> Callable[[], Any]:
+def torch_baseline(torch: ModuleType, a: Array, b: Array, c: Array) -> Callable[[], object]:
     """What torch does."""
     return lambda: torch.add(a, b, out=c)
 

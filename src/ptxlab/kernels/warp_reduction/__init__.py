@@ -7,7 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from string import Template
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
@@ -39,7 +39,7 @@ def sum_rows(x: Array, sums: Array, way: str = "shuffle") -> Launch:
     return Launch(kernel(way, type), ceil_div(rows, ROWS), BLOCK, [x, sums, rows, columns])
 
 
-def torch_baseline(torch: Any, x: Array, sums: Array) -> Callable[[], Any]:
+def torch_baseline(torch: ModuleType, x: Array, sums: Array) -> Callable[[], object]:
     """What torch does."""
     return lambda: torch.sum(x, dim=1, dtype=x.dtype, out=sums)
 

@@ -204,7 +204,7 @@ class Consumer:
             plan.scores(self.scores, queries, there, number > 0, 1, 1, *as_they_are)
         ptx.wgmma.commit_group.sync.aligned()
 
-    def left_operands(self) -> Iterable[Any]:
+    def left_operands(self) -> Iterable[object]:
         """The queries of each MMA: descriptors, or registers."""
         plan, tile = self.plan, self.tiles.q
         first = ptx.descriptor(tile, copy=(self.queries.index * plan.groups + self.group) * plan.boxes)

@@ -64,15 +64,15 @@ class Order:
         """The row of the first key of the sequence, and its batch."""
         return u32(0), tile.batch
 
-    def logs_at(self, tile: Any, row: Any) -> tuple[Any, Any]:
+    def logs_at(self, tile: Current, row: u32) -> tuple[object, object]:
         """Where the log-sum-exp of a row is, and how many rows there are."""
         return (tile.batch * self.heads + tile.head) * self.queries + row, self.queries
 
-    def values_map(self, tile: Found, whole: Pointer) -> Any:
+    def values_map(self, tile: Found, whole: Pointer) -> Pointer:
         """The map of the values of the sequence."""
         return whole
 
-    def output_map(self, tile: Current, whole: Pointer) -> Any:
+    def output_map(self, tile: Current, whole: Pointer) -> Pointer:
         """The map of the answer of the sequence."""
         return whole
 

@@ -73,7 +73,7 @@ class PackedOrder(Order):
         """The row of the first key of the sequence, and its batch."""
         return self.field(tile.batch, 4), u32(0)
 
-    def logs_at(self, tile: Any, row: Any) -> tuple[Any, Any]:
+    def logs_at(self, tile: Any, row: Any) -> tuple[object, object]:
         """Where the log-sum-exp of a row is, and how many rows there are."""
         return tile.head * self.queries + self.field(tile.batch, 2) + row, self.field(tile.batch, 3)
 

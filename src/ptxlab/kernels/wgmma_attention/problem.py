@@ -72,7 +72,7 @@ def reference(
     causal: bool,
     window: int,
     starts: Array | None = None,
-    **_: Any,
+    **_: object,
 ) -> Arrays:
     """The formula, head by head."""
     output = xp.empty_like(q)
@@ -83,7 +83,7 @@ def reference(
     return {"o": output}
 
 
-def heads_of(q: Array, k: Array, starts: Array | None) -> Iterator[tuple[Any, Any]]:
+def heads_of(q: Array, k: Array, starts: Array | None) -> Iterator[tuple[object, object]]:
     """Each head of queries of each sequence, and the head of its keys, as indices."""
     if starts is None:
         shared_by = q.shape[1] // k.shape[1]
@@ -124,8 +124,8 @@ def work(
 
 
 def torch_baseline(
-    backend: str, torch: Any, q: Any, k: Any, v: Any, causal: bool, window: int, starts: Any = None, **_: Any
-) -> Callable[[], Any]:
+    backend: str, torch: ModuleType, q: Any, k: Any, v: Any, causal: bool, window: int, starts: Any = None, **_: object
+) -> Callable[[], object]:
     """torch's attention by one of its backends; it allocates the answer itself."""
     if starts is not None:
         return packed_baseline(backend, torch, (q, k, v), causal, starts)
@@ -136,7 +136,7 @@ def torch_baseline(
     return lambda: {"o": torch_attention(torch, backend, q, k, v, causal)}
 
 
-def window_baseline(backend: str, torch: Any, given: tuple[Any, Any, Any], window: int) -> Callable[[], Any]:
+def window_baseline(backend: str, torch: ModuleType, given: tuple[Any, Any, Any], window: int) -> Callable[[], object]:
     """A window is an argument of the flash backend's own operator only, whose arrays have length before heads."""
     if backend != "FLASH_ATTENTION":
         raise UnsuitedError("torch has no window for this backend")
@@ -151,7 +151,7 @@ def window_baseline(backend: str, torch: Any, given: tuple[Any, Any, Any], windo
 
 
 def packed_baseline(
-    backend: str, torch: Any, given: tuple[Any, Any, Any], causal: bool, starts: Any
+    backend: str, torch: ModuleType, given: tuple[object, object, object], causal: bool, starts: Any
 ) -> Callable[[], Any]:
     """Packed sequences, by the operator that torch's nested tensors use."""
     if backend != "FLASH_ATTENTION":

@@ -73,7 +73,7 @@ def start(
 
 def torch_baseline(
     backend: str, torch: Any, causal: bool, window: int, starts: Array | None = None, **arrays: Any
-) -> Callable[[], Any]:
+) -> Callable[[], object]:
     """The gradients by one of torch's backends; the forward pass is not measured."""
     if window:
         raise UnsuitedError("torch's backends have no window")

@@ -8,8 +8,6 @@ copies fill what comes after it with zeros, and leave it as it is where they wri
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxlab.author import Pointer, Scalar, ptx, u32
 from ptxlab.kernels.wgmma_attention.packed import ACQUIRE, LANES, MAP, Range, shorten
 from ptxlab.kernels.wgmma_attention_backward.order import Work
@@ -79,7 +77,7 @@ class PackedWork(Work):
         ptx.exit(when=found >= self.keys)
         return found
 
-    def map_of(self, name: str, whole: Any) -> Any:
+    def map_of(self, name: str, whole: object) -> Scalar:
         """The address of the tensor map of an array, which ends where the sequence does."""
         return self.sequences.map(self.sequence, name)
 

@@ -145,7 +145,7 @@ def convert(plan: Plan) -> Kernel:
     return found
 
 
-def convert_rows(plan: Plan, rows: Rows, sums: Pointer, map_of: Callable[[], Any]) -> None:
+def convert_rows(plan: Plan, rows: Rows, sums: Pointer, map_of: Callable[[], object]) -> None:
     """The body of both."""
     tile = ptx.tile(b16, plan.rows, BOX, swizzle="128B", copies=plan.boxes)
     part = ptx.warpgroup_fragments(plan.mma(16)).d.packed(f16).transposed

@@ -78,7 +78,7 @@ class Fp8Softmax(Softmax):
         return []
 
 
-def parabola(power: Any) -> tuple[Any, Any]:
+def parabola(power: f32) -> tuple[object, object]:
     """2 to the power of a fraction, and to that of a whole number: together 2^power, for those that e4m3 has."""
     power = ptx.max.NaN.f32(power, -24.0)  # which becomes 0
     rounded = ptx.add.rn.f32(power, WHOLE)

@@ -26,7 +26,7 @@ def attend(
     scale_k: Array,
     scale_v: Array,
     o: Array,
-    counter: Any,
+    counter: object,
     causal: bool = False,
     window: int = 0,
     plan: Fp8Plan | None = None,

@@ -44,7 +44,7 @@ def work(batch: int, heads: tuple[int, int], length: int, size: int, causal: boo
 
 def in_bf16(
     backend: str, torch: Any, q: Any, k: Any, v: Any, scale_q: Any, scale_k: Any, scale_v: Any, **others: Any
-) -> Callable[[], Any]:
+) -> Callable[[], object]:
     """torch's attention of the same numbers in bf16: it has none of 8 bits."""
     wide = [(one.float() * scale).bfloat16() for one, scale in ((q, scale_q), (k, scale_k), (v, scale_v))]
     return torch_baseline(backend, torch, *wide, **others)

@@ -60,7 +60,7 @@ def product(
     activation: str | Activation = "silu",
     blocks: int = BLOCKS,
     scales: tuple[Array | int, ...] | None = None,
-    products: tuple[Any, Any] | None = None,
+    products: tuple[object, object] | None = None,
 ) -> Launch:
     """The launch that computes D; rows of A, G and U run along k, or their columns do. `scales` are for e4m3.
 
@@ -129,7 +129,7 @@ def reference(
 
 
 def in_torch(
-    torch: Any, a: Array, g: Array, u: Array, d: Array, scales: tuple[Pointer, Pointer, Pointer] | None = None
+    torch: ModuleType, a: Array, g: Array, u: Array, d: Array, scales: tuple[Pointer, Pointer, Pointer] | None = None
 ) -> Any:
     """The same by torch: two products by cuBLAS, and the rest."""
     if scales is None:
@@ -146,7 +146,7 @@ def work(type: str, m: int, n: int, k: int) -> Work:
     return Work(flops=4 * m * n * k, bytes=bytes_of(type) * (m * k + 2 * n * k) + 2 * m * n, rate=type)
 
 
-def tolerance(type: str, **_: Any) -> float:
+def tolerance(type: str, **_: object) -> float:
     """Half a unit in the last place of what comes out; sums of e4m3 have 14 bits on a GPU."""
     return {"f16": 5e-4, "bf16": 4e-3, "e4m3": 1e-2}[type]
 

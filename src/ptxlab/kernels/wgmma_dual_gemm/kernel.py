@@ -100,7 +100,7 @@ class Gated(Block):
         plan: Plan,
         targets: Sequence[CopyBack],
         extents: tuple[u32, u32, u32],
-        activation: Any,
+        activation: object,
         scales: tuple[Pointer, Pointer, Pointer] | None,
     ) -> None:
         self.plan, self.extents, (self.target, *self.products) = plan, extents, targets
@@ -121,7 +121,7 @@ class Gated(Block):
         accumulator, parts = self.plan.formats.accumulator, self.plan.shape.parts
         return SumOfHalves(accumulator, parts, share.part, memory, *self.barriers)
 
-    def store(self, memory: Pointer, residual: Any) -> TileStore:
+    def store(self, memory: Pointer, residual: object) -> TileStore:
         found = GatedStore(self.plan.formats.out, self.plan.boxes, memory, self.target)
         found.activation, found.products = self.activation, tuple(self.products)
         if self.scales is not None:

@@ -114,7 +114,7 @@ def work(type: str, m: int, n: int, k: int) -> Work:
     return Work(flops=2 * m * n * k, bytes=size * k * (m + n) + formats.out_size * m * n, rate=type)
 
 
-def tolerance(type: str, **_: Any) -> float:
+def tolerance(type: str, **_: object) -> float:
     """That of sums with 14 bits for fp8, of operands with 11 bits for tf32; whole numbers are exact."""
     return {"e4m3": 4e-3, "e5m2": 4e-3, "tf32": 4e-4, "s8": 0.0}[type]
 

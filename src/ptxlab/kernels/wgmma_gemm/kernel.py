@@ -97,7 +97,7 @@ class Product(Block):
     def __init__(
         self,
         plan: Plan,
-        target: Any,
+        target: CopyBack | CopyBack | PlainStore,
         extents: tuple[u32, u32, u32],
         finish: Finish | None = None,
         workspace: tuple[Pointer, Pointer] | None = None,
@@ -105,7 +105,7 @@ class Product(Block):
         self.plan, self.shape, self.target, self.extents = plan, plan.shape, target, extents
         self.finish, self.workspace = finish, workspace
 
-    def share(self, rank: Any) -> Share:
+    def share(self, rank: object) -> Share:
         (m, n, k), shape = self.extents, self.shape
         order = TileOrder(*shape.covered, shape.raster, m, n, shape.blocks)
         is_through_memory = shape.split_k > 1 and not shape.clustered
@@ -135,7 +135,7 @@ class Product(Block):
             return None
         return RingResidual(self.ring_boxes, memory, self.finish.residual.generic, self.finish)
 
-    def exchange(self, share: Share, memory: Any) -> Any:
+    def exchange(self, share: Share, memory: Any) -> ThroughCluster | ThroughMemory | None:
         if self.shape.split_k == 1:
             return None
         accumulator, parts = self.plan.formats.accumulator, self.shape.parts

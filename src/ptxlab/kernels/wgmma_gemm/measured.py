@@ -38,14 +38,14 @@ SIZES: list[dict[str, Any]] = [
 
 
 def by_cublas(
-    torch: Any,
+    torch: ModuleType,
     a: Array,
     b: Array,
     d: Array,
     bias: Array | int | None = None,
     residual: Any = None,
     activation: str | None = None,
-) -> Callable[[], Any]:
+) -> Callable[[], object]:
     """cuBLAS through torch, by one of its epilogues where there is one; SiLU is a kernel of its own."""
     if activation == "gelu_tanh":
         return lambda: {"d": torch._addmm_activation(bias, a, b.T, use_gelu=True)}
@@ -58,14 +58,14 @@ def by_cublas(
 
 
 def by_inductor(
-    torch: Any,
+    torch: ModuleType,
     a: Array,
     b: Array,
     d: Array,
     bias: Array | int | None = None,
     residual: Any = None,
     activation: str | None = None,
-) -> Callable[[], Any]:
+) -> Callable[[], object]:
     """`torch.compile`: what is added becomes one kernel after cuBLAS, or a part of a kernel of Triton."""
     if bias is None and residual is None:
         raise UnsuitedError("")  # nothing but the product: it is cuBLAS
@@ -74,11 +74,11 @@ def by_inductor(
 
 
 @cache
-def _compiled(torch: Any, activation: str | None, is_bias: bool) -> Callable[..., Any]:
+def _compiled(torch: ModuleType, activation: str | None, is_bias: bool) -> Callable[..., object]:
     of = torch.nn.functional
     functions = {None: lambda x: x, "silu": of.silu, "gelu_tanh": lambda x: of.gelu(x, approximate="tanh")}
 
-    def run(a: Array, b: Array, added: Any) -> Any:
+    def run(a: Array, b: Array, added: object) -> Any:
         return functions[activation](a @ b.T + added)
 
     found: Callable[..., Any] = torch.compile(run, fullgraph=True, dynamic=False)
@@ -120,6 +120,6 @@ def work(type: str, m: int, n: int, k: int, layout: str = "NT", epilogue: str = 
     return Work(flops=2 * m * n * k, bytes=2 * (m * k + n * k + matrices * m * n), rate=type)
 
 
-def tolerance(type: str, **_: Any) -> float:
+def tolerance(type: str, **_: object) -> float:
     """Half a unit in the last place of what comes out."""
     return {"f16": 5e-4, "bf16": 4e-3}[type]

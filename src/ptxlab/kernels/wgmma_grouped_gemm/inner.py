@@ -63,7 +63,7 @@ class Tokens(Operand):
 class InnerShare:
     """What a block computes: tiles of each group's result, along the group's tokens."""
 
-    def __init__(self, plan: Plan, offsets: Any, extents: tuple[u32, u32, u32, u32]) -> None:
+    def __init__(self, plan: Plan, offsets: pointer[u32], extents: tuple[u32, u32, u32, u32]) -> None:
         self.groups, self.tokens, m, n = extents
         self.offsets, self.depth, self.rank = offsets, plan.formats.depth, None
         self.order = TileOrder(*plan.shape.covered, plan.shape.raster, m, n)
@@ -110,7 +110,7 @@ class CopyToGroup(CopyBack):
 
     group: Any = None
 
-    def __init__(self, d: Any, adds: bool) -> None:
+    def __init__(self, d: Pointer, adds: bool) -> None:
         super().__init__(d)
         tensor: Any = STORES[adds]["global"]["shared::cta"]
         self.instruction = (tensor.add if adds else tensor).bulk_group
@@ -127,13 +127,15 @@ class InnerGroups(Block):
 
     early = False
 
-    def __init__(self, plan: Plan, offsets: Any, extents: tuple[u32, u32, u32, u32], d: Any, adds: bool) -> None:
+    def __init__(
+        self, plan: Plan, offsets: pointer[u32], extents: tuple[u32, u32, u32, u32], d: Pointer, adds: bool
+    ) -> None:
         self.plan, self.offsets, self.extents, self.d, self.adds = plan, offsets, extents, d, adds
 
-    def share(self, rank: Any) -> InnerShare:
+    def share(self, rank: object) -> InnerShare:
         return InnerShare(self.plan, self.offsets, self.extents)
 
-    def store(self, memory: Pointer, residual: Any) -> TileStore:
+    def store(self, memory: Pointer, residual: object) -> TileStore:
         return InnerStore(self.plan.formats.out, self.plan.boxes, memory, CopyToGroup(self.d, self.adds))
 
 

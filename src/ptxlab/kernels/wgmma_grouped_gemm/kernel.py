@@ -94,10 +94,10 @@ class Groups(Block):
     ) -> None:
         self.given, self.plan, self.d, self.scales = (plan, most, offsets, extents), plan, d, scales
 
-    def share(self, rank: Any) -> GroupedShare:
+    def share(self, rank: object) -> GroupedShare:
         return GroupedShare(*self.given, rank)
 
-    def store(self, memory: Pointer, residual: Any) -> TileStore:
+    def store(self, memory: Pointer, residual: object) -> TileStore:
         return GroupedStore(self.plan.formats.out, self.plan.boxes, memory, RaggedCopy(self.d), self.scales)
 
 

@@ -65,7 +65,7 @@ def reference(xp: ModuleType, a: Any, b: Any, offsets: Array, d: Any, scales: An
     return {"d": d}
 
 
-def by_torch(torch: Any, a: Array, b: Any, offsets: Any, d: Any, scales: Any = None) -> Callable[[], Any]:
+def by_torch(torch: Any, a: Array, b: Any, offsets: Any, d: Any, scales: Any = None) -> Callable[[], object]:
     """torch's own kernel, from CUTLASS."""
     matrices = b.transpose(1, 2)
     if scales is None:
@@ -74,7 +74,7 @@ def by_torch(torch: Any, a: Array, b: Any, offsets: Any, d: Any, scales: Any = N
     return lambda: {"d": torch._scaled_grouped_mm(a, matrices, *scales, **how)}
 
 
-def by_cublas(torch: Any, a: Array, b: Array, offsets: Any, d: Any, scales: Any = None) -> Callable[[], Any]:
+def by_cublas(torch: Any, a: Array, b: Array, offsets: Any, d: Any, scales: Any = None) -> Callable[[], object]:
     """A call of cuBLAS for each group; it has to know their sizes."""
     if scales is not None:
         raise UnsuitedError("only in 16 bits")
@@ -93,6 +93,6 @@ def work(type: str, groups: int, m: int, n: int, k: int, skew: float = 0.0) -> W
     return Work(flops=2 * m * n * k, bytes=bytes_of(type) * (m + used * n) * k + 2 * m * n, rate=type)
 
 
-def tolerance(type: str, **_: Any) -> float:
+def tolerance(type: str, **_: object) -> float:
     """Half a unit in the last place of what comes out; sums of e4m3 have 14 bits on a GPU."""
     return {"f16": 5e-4, "bf16": 4e-3, "e4m3": 1e-2}[type]

@@ -46,7 +46,7 @@ class Scales:
         """The first column of a box, which may be out of bounds."""
         return column
 
-    def load(self, fragment: Any, row: u32, first: u32, place: Any, more: int) -> list[tuple[f32, f32]]:
+    def load(self, fragment: Any, row: u32, first: u32, place: object, more: int) -> list[tuple[f32, f32]]:
         """Load the factors of the results at `row` and `more` columns after the first, as a fragment holds them."""
         down, right = fragment.first(ptx.laneid)
         column = first + more
@@ -64,7 +64,7 @@ class Scales:
         """The results, with what `load` has loaded for them."""
         return [value * (row * column) for value, (row, column) in zip(values, loaded, strict=True)]
 
-    def factor(self, place: Any, inside: pred) -> f32:
+    def factor(self, place: object, inside: pred) -> f32:
         """A factor; 0 where there is none."""
         value = f32(0)
         ptx.ld.global_.nc.f32(place, out=value, when=inside)

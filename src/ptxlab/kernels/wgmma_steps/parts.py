@@ -74,7 +74,7 @@ def copy(
         COPY(tile.at(0, 0, stage), (map, (start.view(s32), row.view(s32))), barrier)
 
 
-def wait(barrier: Pointer, parity: Any) -> None:
+def wait(barrier: Pointer, parity: u32 | None) -> None:
     """Wait for a phase of an mbarrier."""
     with ptx.loop():
         ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(barrier, parity))

@@ -6,7 +6,7 @@ No warp waits for another one but at the mbarriers of a stage: the ring has one 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.author import Kernel, Pointer, b16, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.wgmma_steps.parts import DEPTH, GROUP, Shape, copy, multiply, store
@@ -42,7 +42,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
 
 
 def produce(
-    shape: Shape, stage: Side, maps: tuple[Pointer, Pointer], tiles: Any, first: tuple[u32, u32], k: u32
+    shape: Shape, stage: Side, maps: tuple[Pointer, Pointer], tiles: list[Tile], first: tuple[u32, u32], k: u32
 ) -> None:
     """Copy the K tiles of a tile of D, each as soon as a stage is empty."""
     for start in ptx.range(0, k, DEPTH):

@@ -69,7 +69,7 @@ class TimedKernel:
 
 
 def launch_recorded(
-    kernel: ir.Function, args: Sequence[Any], options: LaunchOptions, where: tuple[str, int], launch: Launch
+    kernel: ir.Function, args: Sequence[object], options: LaunchOptions, where: tuple[str, int], launch: Launch
 ) -> Result:
     """Run a kernel by `launch` as one that records, and read its timeline; `where` is the device it runs on."""
     import numpy
