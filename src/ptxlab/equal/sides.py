@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -193,6 +193,3 @@ class Kernels:
         """The line of an instruction, and its text."""
         program = self.traces[launch].program
         return program.line(instruction), program.text(instruction)
-
-
-Reference = Callable[..., Any]

@@ -307,8 +307,8 @@ class _Translation:
                 tokens.take()
                 tokens.takes("template")
                 found += f".{tokens.take()}"
-            elif tokens.peek() == "<" and (ends := self._ends_template()):
-                template = self._template() if ends else ""
+            elif tokens.peek() == "<" and self._ends_template():
+                template = self._template()
             elif tokens.takes("<<<"):
                 shape = self._list(">>>")
                 tokens.take("(")
@@ -364,10 +364,6 @@ class _Dim3(SimpleNamespace):
 
     def __init__(self, x: int = 1, y: int = 1, z: int = 1) -> None:
         super().__init__(x=int(x), y=int(y), z=int(z))
-
-
-def _extent(value: Any) -> tuple[int, ...]:
-    return (value.x, value.y, value.z) if isinstance(value, _Dim3) else (int(value),)
 
 
 class _Sizes(list[int]):
