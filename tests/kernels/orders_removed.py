@@ -5,6 +5,8 @@ listed with its line. There are reasons for some:
 
 - `no wait`: a signal that has arrived when it is read once is as good as one that was waited for. If one of a later
   step has arrived, all accesses are ordered, and only the result is wrong.
+- a signal of a ring or a tree, on some seeds: a later one in the same word has arrived, whose release comes after all
+  that the first one is for.
 - `relaxed load` in the last barrier: the end of a kernel orders what its threads have read before what follows on the
   stream, and nothing of the kernel comes after.
 - `no barrier` of a `send` with nothing before it in the kernel, or right after another one.

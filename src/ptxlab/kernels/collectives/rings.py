@@ -53,7 +53,6 @@ def all_reduce_tree(
     *, RANKS: int = 8, VECTOR: int = 4,  # noqa: N803 - known when the kernel is written
 ) -> None:  # fmt: skip
     """Rank `r` adds what ranks `2 r + 1` and `2 r + 2` have; the total of rank 0 goes back the same way."""
-    synchronize(signals, rank, number, RANKS)
     children = [rank * 2 + 1, rank * 2 + 2]
     parent = (rank + (RANKS - 1)) % RANKS // 2  # of rank 0, any other
     for child in children:
