@@ -68,6 +68,7 @@ def problem(heads: tuple[int, int], length: int, size: int) -> list[Any]:
         pytest.param((1, 1), 100, 128, False, (0.0, True, False), id="slopes, without a mask"),
         pytest.param((2, 2), 70, 64, False, (0.0, False, True), id="sinks"),
         pytest.param((1, 1), 90, 128, True, (2.0, False, False), id="a soft cap"),
+        pytest.param((1, 1), 128, 256, True, (20.0, False, False), id="a soft cap, rows without keys in a tile"),
     ],
 )
 def test_changed_scores_and_their_gradients_on_the_emulator(

@@ -16,7 +16,7 @@ from ptxlab.kernels.wgmma_attention.scoring import UNCHANGED, Scoring
 
 ROWS = 2  # of a lane
 LANES = 4  # of a row
-LEAST = -(2.0**126)  # the maximum of a row that attends to no key yet: −∞ would make weights of −∞ NaN
+LEAST = -(2.0**126)  # the maximum, scaled, of a row that attends to no key yet: −∞ would make weights of −∞ NaN
 
 
 def row_of(number: int) -> int:
@@ -27,9 +27,8 @@ def row_of(number: int) -> int:
 class Softmax:
     """Maxima and totals of the rows of a lane, in registers."""
 
-    least = LEAST
-
     def __init__(self, size: int, scoring: Scoring = UNCHANGED) -> None:
+        self.least = LEAST / max(1.0, scoring.scale(size))
         self.scale: Any = scoring.scale(size)
         self.maxima = [f32() for _ in range(ROWS)]
         self.totals = [f32() for _ in range(ROWS)]  # of the lane's own keys

@@ -28,12 +28,11 @@ POWER = 8.0  # weights are up to 2^8, where e4m3 ends at 448: the smallest that 
 class Fp8Softmax(Softmax):
     """Scores are multiplied by the scales of queries and keys. Totals are counted by the consumer."""
 
-    least = -(2.0**60)  # less than any score, and finite when it is scaled
-
     def __init__(
         self, plan: Fp8Plan, scale_q: Pointer, scale_k: Pointer, tiles: Fp8Tiles, turns: WeightTurns | None
     ) -> None:
         super().__init__(plan.size)
+        self.least = -(2.0**60)  # less than any score, and finite when it is scaled
         self.computed, self.tiles, self.turns = plan.computed, tiles, turns
         self.power: f32 | float = POWER
         self.scale = ptx.ld["global"].f32(scale_q) * ptx.ld["global"].f32(scale_k) * self.scale
