@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from operator import attrgetter
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -73,7 +74,7 @@ class Page:
 def source(module: str, names: str, **other: str) -> str:
     """Functions of a module of the gallery, as a page shows them."""
     there = importlib.import_module(f"ptxlab.kernels.{module}")
-    texts = [inspect.getsource(inspect.unwrap(attrgetter(name)(there))) for name in names.split()]
+    texts = [dedent(inspect.getsource(inspect.unwrap(attrgetter(name)(there)))) for name in names.split()]
     return "```py\n" + "\n\n".join(texts) + "```\n"
 
 
