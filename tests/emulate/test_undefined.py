@@ -102,3 +102,64 @@ def test_a_sum_of_more_warps_than_there_are_is_wrong() -> None:
     (sum,), found = run(body, block=32)
     assert np.isnan(np.array([sum], np.uint32).view(np.float32))
     assert "uninitialized-read" in found
+
+
+MULTIPLY = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 adds)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<8>;
+    .reg .f32 %f<5>;
+    .reg .b64 %rd<3>;
+    .shared .align 128 .b8 tile[4096];
+    ld.param.u64 %rd1, [out];
+    ld.param.u32 %r1, [adds];
+    setp.ne.u32 %p1, %r1, 0;
+    mov.u32 %r2, %tid.x;
+    mov.u32 %r3, tile;
+    mad.lo.u32 %r4, %r2, 16, %r3;
+    mov.b32 %r5, 0x3C003C00;
+    st.shared.v4.b32 [%r4], {%r5, %r5, %r5, %r5};
+    fence.proxy.async;
+    bar.sync 0;
+    bfe.u32 %r3, %r3, 4, 14;
+    cvt.u64.u32 %rd2, %r3;
+    or.b64 %rd2, %rd2, 0x800000080000;
+    SUM
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd2, %rd2, ADDS, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    shfl.sync.bfly.b32 %f1, %f1, 1, 31, -1;
+    mad.wide.u32 %rd1, %r2, 4, %rd1;
+    st.global.f32 [%rd1], %f1;
+    ret;
+}
+"""
+UNWRITTEN_SUM = "ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [tile+2048];"
+
+
+def multiply(sum: str, adds: str, value: int = 0) -> tuple[float, list[str]]:
+    """An element of a product of ones, with a sum before it or not, and what is found."""
+    out = np.zeros(128, np.float32)
+    text = MULTIPLY.replace("SUM", sum).replace("ADDS", adds)
+    result = ptxlab.parse(text)["k"].launch(1, 128, [out, value], on_error="collect")
+    assert len(set(out.view(np.uint32).tolist())) == 1
+    return float(out[0]), [found.code for found in result.diagnostics]
+
+
+@pytest.mark.optimized  # of a register that is not read, LLVM may think what it likes
+@pytest.mark.parametrize("sum", ["", UNWRITTEN_SUM])
+def test_the_sum_that_an_mma_replaces_is_not_read(sum: str) -> None:
+    assert multiply(sum, "0") == (16, [])
+
+
+@pytest.mark.parametrize("adds", ["%p1", "!%p1"])
+def test_a_predicate_says_whether_an_mma_reads_the_sum(adds: str) -> None:
+    no, yes = (0, 1) if adds == "%p1" else (1, 0)
+    assert multiply(UNWRITTEN_SUM, adds, no) == (16, [])
+    found, codes = multiply(UNWRITTEN_SUM, adds, yes)
+    assert np.isnan(found)
+    assert codes == ["uninitialized-read"]

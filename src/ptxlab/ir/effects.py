@@ -62,7 +62,7 @@ def _indices(operand: ir.Operand) -> Registers:
 
 _WITHOUT = frozenset((ir.Immediate, ir.SpecialRegister, ir.VariableReference, ir.LabelReference))
 
-# The positions of the operands that are read, of those that are written, and of `scale_d`, if there is one.
+# The positions of the operands that are read, of those that are written, and of what says whether `d` is read.
 _Plan = tuple[tuple[int, ...], tuple[int, ...], int | None]
 
 
@@ -70,7 +70,14 @@ def _plan(match: Match) -> _Plan:
     expected = list(enumerate(match.expected))
     reads = tuple(at for at, e in expected if e.role != "write")
     writes = tuple(at for at, e in expected if e.role != "read")
-    return reads, writes, next((at for at, e in expected if e.name == "scale_d"), None)
+    adds = any(e.role == "update" for e in match.expected)  # `d` of `wgmma`; `tcgen05.mma` has an address for it
+    return reads, writes, next((at for at, e in expected if adds and e.name == "scale_d"), None)
+
+
+def reads_sum(instruction: ir.Instruction, match: Match) -> bool:
+    """Whether an instruction reads the operand that it updates: an MMA that does not add to `d` only writes it."""
+    scale = _plan(match)[2]
+    return scale is None or not _is_zero(instruction.operands[scale])
 
 
 def _is_zero(operand: ir.Operand) -> bool:

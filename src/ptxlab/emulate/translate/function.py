@@ -32,7 +32,7 @@ from ptxlab.emulate.translate.sharing import sharing
 from ptxlab.emulate.translate.undefined import Undefined
 from ptxlab.emulate.translate.values import LlvmValue
 from ptxlab.flow.numbers import Threads
-from ptxlab.ir.effects import Effects
+from ptxlab.ir.effects import Effects, reads_sum
 from ptxlab.ir.flow import END, flow_of
 from ptxlab.isa import Jump, Match
 from ptxlab.native import offset_of
@@ -325,7 +325,8 @@ class Function:
         given: dict[str, Any] = {}
         results: list[Result] = []
         for expected, operand in zip(match.expected, instruction.operands, strict=True):
-            read(self, expected, operand, given, results)
+            is_read = expected.role != "update" or reads_sum(instruction, match)
+            read(self, expected, operand, given, results, is_read=is_read)
         names = semantics.__code__.co_varnames[2 : semantics.__code__.co_argcount]
         self.undefined.begin(instruction, match, given)
         self.machine.begin(instruction, match)

@@ -18,12 +18,22 @@ if TYPE_CHECKING:
 
 Result = tuple[Expected | None, ir.Operand | None]
 _U64 = type_named("u64")
+_ZERO = ir.Immediate(0)
 
 
 def read(
-    function: Function, expected: Expected, operand: ir.Operand, given: dict[str, object], results: list[Result]
+    function: Function,
+    expected: Expected,
+    operand: ir.Operand,
+    given: dict[str, object],
+    results: list[Result],
+    *,
+    is_read: bool = True,
 ) -> None:
-    """Put what an instruction reads under its name into `given`, and what it writes at the end of `results`."""
+    """Put what an instruction reads under its name into `given`, and what it writes at the end of `results`.
+
+    What is updated and not read is zero: nothing may have written its register, or have kept it over a wait.
+    """
     first, second = (operand.first, operand.second) if isinstance(operand, ir.Pair) else (operand, None)
     if expected.role != "read":
         results.append((expected, first))
@@ -32,7 +42,7 @@ def read(
     elif expected.second is not None and second is not None:
         given[expected.second.name] = value_of(function, expected.second, second)
     if expected.role != "write":
-        given[expected.name] = value_of(function, expected, first)
+        given[expected.name] = value_of(function, expected, first if is_read else _ZERO)
     if isinstance(operand, ir.Address):
         for inner, part in zip(expected.inner, operand.arguments, strict=True):
             given[inner.name] = value_of(function, inner, part)

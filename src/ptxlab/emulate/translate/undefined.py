@@ -17,7 +17,7 @@ from ptxlab import ir
 from ptxlab.emulate.runtime.order.undefined import SOURCES
 from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
-from ptxlab.ir.effects import registers_in
+from ptxlab.ir.effects import reads_sum, registers_in
 from ptxlab.isa import Match, Operation
 from ptxlab.isa.effects import Access, Effects
 from ptxlab.isa.types import type_named
@@ -132,7 +132,7 @@ class Undefined:
 
     # Instructions.
 
-    def begin(self, instruction: ir.Instruction, match: Match, given: dict[str, object]) -> None:
+    def begin(self, instruction: ir.Instruction, match: Match, given: dict[str, Any]) -> None:
         """Turn to an instruction: what it hands on, and what it uses."""
         self.handed_on = []
         self._stored = []
@@ -140,7 +140,7 @@ class Undefined:
             return
         effects = match.effects
         pairs = zip(match.expected, instruction.operands, strict=True)
-        read = [operand for expected, operand in pairs if expected.role != "write"]
+        read = [operand for expected, operand in pairs if expected.role == "read"]
         if is_plain(effects):
             self.handed_on = [self._computed(effects.computes, read, given)]
             return
@@ -153,7 +153,18 @@ class Undefined:
             data = [operand for operand in read if operand not in used]
             shadows = [self._of_operands((part,)) for one in data for part in _parts(one)]
             self._stored = [LlvmValue(self.function, _U32, shadow) for shadow in shadows]
-        self.use(self._of_operands(used))
+        self.use(self.combine((self._of_operands(used), self._of_sum(instruction, match, given))))
+
+    def _of_sum(self, instruction: ir.Instruction, match: Match, given: dict[str, Any]) -> str:
+        """The shadow of what an MMA adds to, which makes no difference where it does not add."""
+        pairs = zip(match.expected, instruction.operands, strict=True)
+        updated = [operand for expected, operand in pairs if expected.role == "update"]
+        if not updated or not reads_sum(instruction, match):
+            return DEFINED
+        shadow = self._of_operands(updated)
+        if shadow != DEFINED:
+            shadow = self.function.builder.value(f"select i1 {given['scale_d'].text}, i32 {shadow}, i32 0")
+        return shadow
 
     def _computed(self, operation: Operation | None, read: Sequence[ir.Operand], given: dict[str, Any]) -> str:
         """The shadow of what an instruction computes; a value that makes no difference does not count."""
