@@ -5,6 +5,7 @@ What is found when a synchronization is left out is in `test_left_out.py`, what 
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -25,6 +26,42 @@ def test_factors_are_arranged_as_they_are_read() -> None:
         stored = np.full((rows, k // 2), 0x22) if format.bits == 4 else np.ones((rows, k))  # ones
         scales = scale_factors if format.factor == "ue4m3" else 2.0 ** (scale_factors - 127)
         assert np.array_equal(numbers(np, format, stored, arrange(scale_factors)), scales.repeat(format.group, axis=1))
+
+
+def decoded(format: str, stored: Any, scale_factors: Any) -> Any:
+    """A matrix in float64 by the tables of ml_dtypes, from its bytes: a factor is where the PTX manual shows it."""
+    found = stored.view(np.uint8)
+    if format == "mxf8":
+        elements = found.view(ml_dtypes.float8_e4m3fn).astype(np.float64)
+    else:
+        codes = np.stack([found & 15, found >> 4], -1).reshape(len(found), -1)
+        elements = codes.view(ml_dtypes.float4_e2m1fn).astype(np.float64)
+    group, type = (16, ml_dtypes.float8_e4m3fn) if format == "nvfp4" else (32, ml_dtypes.float8_e8m0fnu)
+    row, factor = np.indices((len(elements), elements.shape[1] // group))
+    block = row // 128 * scale_factors.shape[1] + factor // 4
+    place = 512 * block + 16 * (row % 32) + 4 * (row % 128 // 32) + factor % 4
+    scales = scale_factors.reshape(-1).view(type)[place].astype(np.float64)
+    return elements * scales.repeat(group, axis=1)
+
+
+@pytest.mark.parametrize(("format", "m", "n", "k"), [("nvfp4", 130, 8, 288), ("mxf4", 130, 8, 352),
+                                                     ("mxf8", 130, 8, 416)])  # fmt: skip
+def test_products_are_those_of_the_bytes(format: str, m: int, n: int, k: int) -> None:
+    """The kernel and its reference, which is right for bytes of factors, too: these are below 127."""
+    given = nvfp4_gemm.arrays(Host(7), format, m, n, k)
+    nvfp4_gemm.product(**given).run(device="cpu")
+    a, b = (decoded(format, given[name], given[f"{name}_factors"]) for name in "ab")
+    wanted = a @ b.T
+    assert np.linalg.norm(given["d"] - wanted) < nvfp4_gemm.entry.tolerance * np.linalg.norm(wanted)
+    assert np.array_equal(expect(np, nvfp4_gemm.entry, given)["d"], wanted)
+    assert np.array_equal(nvfp4_gemm.reference(np, **given)["d"], wanted)
+
+
+def test_the_reference_of_the_warp_wide_product_takes_bytes() -> None:
+    entry = kernels.entry("block_scaled_mma")
+    for size in entry.small:
+        given = entry.arrays(Host(7), **size)
+        assert np.array_equal(entry.reference(np, **given)["d"], expect(np, entry, given)["d"])
 
 
 def test_what_they_are_not_for() -> None:

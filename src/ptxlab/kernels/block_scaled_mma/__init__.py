@@ -70,7 +70,7 @@ def numbers(xp: ModuleType, format: Format, type: str, stored: Array, scale_fact
         codes = xp.stack([stored % 16, stored // 16], -1).reshape(stored.shape[0], -1)
     else:
         codes = stored // 4 if type == "e2m1" else stored
-    scales = decode(xp, "e4m3", scale_factors) if format.factor == "ue4m3" else 2.0 ** (scale_factors - 127)
+    scales = decode(xp, "e4m3", scale_factors) if format.factor == "ue4m3" else 2.0 ** (scale_factors - 127.0)
     parts = decode(xp, type, codes).reshape(stored.shape[0], -1, format.group)
     return (parts * scales[..., None]).reshape(stored.shape[0], -1)
 

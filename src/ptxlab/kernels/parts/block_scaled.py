@@ -84,7 +84,7 @@ def arrange(scale_factors: Array) -> Any:
 def numbers(xp: ModuleType, format: Format, stored: Array, scale_factors: Array) -> Any:
     """The matrix in float64, by NumPy or torch; what is stored and its factors are float64, too."""
     found = values(xp, stored, format.group) if format.bits == 4 else stored.reshape(len(stored), -1, format.group)
-    scales = scale_factors if format.factor == "ue4m3" else 2.0 ** (scale_factors - 127)
+    scales = scale_factors if format.factor == "ue4m3" else 2.0 ** (scale_factors - 127.0)
     rows = xp.moveaxis(scales, (0, 3, 2, 1, 4), (0, 1, 2, 3, 4)).reshape(scale_factors.shape[0] * BLOCK, -1)
     return (found * rows[: found.shape[0], : found.shape[1], None]).reshape(found.shape[0], -1)
 
