@@ -15,7 +15,14 @@ from ptxlab.prove import solver
 from tests.prove.rings import ASSUMED, judge, ring
 
 pytestmark = pytest.mark.skipif(solver.z3 is None, reason="Z3 is not installed: `pip install 'ptxlab[prove]'`")
-PAGE = Path(__file__).parents[2] / "docs" / "hopper" / "01-tma-copy.md"
+PAGES = Path(__file__).parents[2] / "docs" / "hopper"
+
+
+def on_page(name: str) -> str:
+    """The kernel that a page shows."""
+    text = re.search(r'KERNEL = """\\\n(.*?)"""', (PAGES / name).read_text(encoding="utf-8"), re.DOTALL)
+    assert text is not None
+    return text[1]
 
 
 def prove(text: str, threads: int, tile: int) -> Any:
@@ -29,6 +36,15 @@ def test_a_ring_of_any_number_of_tiles(seed: int) -> None:
     assert found.level == "proved", str(found)
     assert found.counts is not None
     assert found.counts["mbarrier"] >= 20
+
+
+@pytest.mark.parametrize(("barriers", "level"), [("barriers[6]", "proved"), ("barriers[3], empty[3]", "not-proved")])
+def test_the_ring_of_the_page(barriers: str, level: str) -> None:
+    """PTX does not say where `empty` is, and the kernel reaches it by the address of the other."""
+    text = on_page("03-ring.md").replace("barriers[6]", barriers)
+    given = [*ASSUMED, "len(x) == 128 * count", "len(y) == 128"]
+    found = ptxlab.prove(ptxlab.parse(text, "ring.ptx")["sums"], block=160, assume=given, replays=False)
+    assert found.level == level, str(found)
 
 
 RIGHT = 4  # two stages, one warp that reads, all of whose threads arrive
@@ -65,9 +81,7 @@ def test_random_rings(seed: int) -> None:
 
 def copy(*changes: tuple[str, str], replays: bool = True) -> Any:
     """The copy there and back of the documentation, with parts of its text replaced."""
-    text = re.search(r'KERNEL = """\\\n(.*?)"""', PAGE.read_text(), re.DOTALL)
-    assert text is not None
-    changed = text[1]
+    changed = on_page("01-tma-copy.md")
     for old, new in changes:
         assert old in changed
         changed = changed.replace(old, new, 1)
@@ -96,9 +110,7 @@ def test_a_wrong_copy_is_refuted_by_its_run(change: tuple[str, str], code: str) 
 
 
 def test_without_tensor_maps_it_is_said_what_is_missing() -> None:
-    text = re.search(r'KERNEL = """\\\n(.*?)"""', PAGE.read_text(), re.DOTALL)
-    assert text is not None
-    (gap,) = ptxlab.prove(ptxlab.parse(text[1])["double"], block=256).gaps
+    (gap,) = ptxlab.prove(ptxlab.parse(on_page("01-tma-copy.md"))["double"], block=256).gaps
     assert "example launch" in gap.help
 
 

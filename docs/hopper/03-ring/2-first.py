@@ -25,7 +25,7 @@ EXERCISE = Exercise(
     commented(WORDS, KERNEL),
     Task("sums", launch, ({"rows": 7}, {"rows": 2}, {"rows": 12})),
     hints=(
-        "No thread has emptied a stage at the start, so phase 0 of `empty` is not complete.",
+        "No thread has emptied a stage at the start, so phase 0 of the mbarriers for empty is not complete.",
         "The phase before phase 0 counts as complete. Its parity is 1.",
         "The producer starts with `mov.u32 %parity, 1;`",
     ),
