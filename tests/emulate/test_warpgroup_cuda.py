@@ -7,6 +7,9 @@ import pytest
 
 import ptxlab
 from ptxlab.isa.units.descriptor import Descriptor
+from tests.tools import is_there
+
+pytestmark = pytest.mark.skipif(not is_there("nvrtc"), reason="no NVRTC: install `ptxlab[toolchain]`")
 
 # Tiles of 64 rows of 128 bytes, swizzled as the host laid them out; one warp fills, two warpgroups of 64 rows read.
 SOURCE = r"""

@@ -4,8 +4,8 @@ import pytest
 
 import ptxlab
 from ptxlab.report import Diagnostic
-from ptxlab.toolchain import accepted, find, judge
-from tests.tools import header
+from ptxlab.toolchain import accepted, judge
+from tests.tools import header, needs_ptxas
 
 HEADER = header("8.0", "sm_90a")
 DEC = "setmaxnreg.dec.sync.aligned.u32 40;"
@@ -122,9 +122,8 @@ def test_effective(name: str) -> None:
     assert check(RIGHT[name]) == []
 
 
+@needs_ptxas
 def test_ptxas_agrees() -> None:
-    if find("ptxas") is None:
-        pytest.skip("no ptxas: install `ptxlab[toolchain]`")
     wrong = [(name, text, True) for name, (text, *_) in WRONG.items()]
     for name, text, ignored in [*wrong, *((name, text, False) for name, text in RIGHT.items())]:
         said = judge(text)

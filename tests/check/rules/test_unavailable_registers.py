@@ -5,7 +5,8 @@ import pytest
 import ptxlab
 from ptxlab.check.rules.unavailable_registers import registers_at_start
 from ptxlab.report import Diagnostic
-from ptxlab.toolchain import accepted, find, judge
+from ptxlab.toolchain import accepted, judge
+from tests.tools import needs_ptxas
 
 
 def kernel(directives: str, first: str, second: str = "") -> str:
@@ -90,9 +91,8 @@ def test_refused(name: str) -> None:
     assert found.message == f"`setmaxnreg.dec` cannot keep {asked} registers of {most}"
 
 
+@needs_ptxas
 def test_ptxas_agrees() -> None:
-    if find("ptxas") is None:
-        pytest.skip("no ptxas: install `ptxlab[toolchain]`")
     for name, (text, _, most) in REFUSED.items():
         assert any(f"in the program ({most})" in verdict.message for verdict in judge(text)), name
     for text in [*RIGHT.values(), *(text for text, *_ in HANGS.values())]:
@@ -159,9 +159,8 @@ def test_vectors_that_are_too_long(directives: str) -> None:
     )
 
 
+@needs_ptxas
 def test_ptxas_agrees_on_vectors() -> None:
-    if find("ptxas") is None:
-        pytest.skip("no ptxas: install `ptxlab[toolchain]`")
     for directives, (columns, _) in LIMITS.items():
         assert accepted(judge(wide(directives, columns))), directives
         if columns < 256:
