@@ -48,7 +48,7 @@ def _runs() -> Iterator[Any]:
         yield pytest.param(case, 1, id=f"{case.name}-1", marks=() if is_new else pytest.mark.bulk)
 
 
-@pytest.mark.bulk(one_in=4)
+@pytest.mark.bulk(one_in=6)
 @pytest.mark.parametrize(("case", "seed"), [*_runs()])
 def test_kernel(case: Case, seed: int) -> None:
     fails = case.make(np.random.default_rng(seed)).fails

@@ -27,7 +27,7 @@ def test_the_start_is_not_right_and_the_solution_is(name: str) -> None:
     assert solved.is_right, solved
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize(
     ("name", "attempt"), [(name, one) for name, attempts in WRONG.items() for one in attempts]
 )  # fmt: skip
@@ -38,7 +38,7 @@ def test_a_wrong_attempt_gets_words_that_lead_on(name: str, attempt: Wrong, monk
     assert attempt.says in " ".join(report.verdict.said), report
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize(
     ("name", "changes"), [(name, changes) for name, attempts in RIGHT.items() for changes in attempts]
 )  # fmt: skip

@@ -32,6 +32,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("case", CASES)
 def test_several(program: Path, case: str, capfd: pytest.CaptureFixture[str]) -> None:
     result = run_program([str(program), case], ProgramOptions(folders=[SOURCE.parent], gpus=2))
