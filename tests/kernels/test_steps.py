@@ -53,6 +53,7 @@ def test_a_row_is_true(name: str, number: int) -> None:
 
 
 @needs_ptxas
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.bulk)])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_step_spills(name: str, number: int) -> None:

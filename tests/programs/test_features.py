@@ -34,6 +34,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("case", OUTPUT)
 def test_feature(program: Path, case: str, capfd: pytest.CaptureFixture[str]) -> None:
     result = run_program([str(program), case, "status"], ProgramOptions(folders=[SOURCE.parent]))
