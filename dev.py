@@ -23,7 +23,10 @@ PYTEST = ["pytest", "-q", "-p", "xdist", "-p", "_hypothesis_pytestplugin", "-n",
 CHECKED = [*PYTEST, "--checked", "--capture", "sys", "tests/cases", "tests/emulate"]
 # The widget of notebooks and the tools of MCP need packages that are not installed here.
 APART = ["--ignore", "src/ptxlab/lab/widget.py", "--ignore", "src/ptxlab/cli/agent_tools.py"]
-DOCTESTS = ["pytest", "-q", "--doctest-modules", "src", *APART]
+# With the cache of the tests, so that the machine code that all of them use is made once, not by each process.
+DOCTESTS = ["python", "-m", "pytest", "-q", "-p", "tests.conftest", "--doctest-modules", "src", *APART]
+RUNTIME = ["python", "-c", "import tests.conftest; from ptxlab.emulate.translate.compile import runtime_code;"
+           "runtime_code(), runtime_code(records=True)"]  # fmt: skip
 DOCS = [DOCTESTS, ["python", "docs/build.py"]]
 SITE = [
     ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", ".[docs]"],
@@ -38,7 +41,7 @@ TASKS: dict[str, tuple[str, Commands]] = {
     "check": (
         "format, lint, words, types, layers, all tests, docs: what must pass",
         [
-            ([["mypy", "--num-workers", "2"]], [*LINT, ["lint-imports"], *DOCS]),
+            ([["mypy", "--num-workers", "2"]], [*LINT, ["lint-imports"], RUNTIME, *DOCS]),
             PYTEST,
         ],
     ),

@@ -41,6 +41,7 @@ def test_an_instruction_returns_registers_of_the_type_that_the_table_knows(text:
     assert {variable: type for type, variable in variables.items()}.get(returned[1], returned[1]) == type
 
 
+@pytest.mark.bulk
 def test_stubs() -> None:
     tree = ast.parse(stubs())
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}

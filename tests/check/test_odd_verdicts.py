@@ -393,7 +393,7 @@ def test_billions_of_registers_take_no_time() -> None:
     assert [finding.code for finding in found] == ["duplicate-name"]
 
 
-@pytest.mark.bulk(one_in=3)
+@pytest.mark.bulk(one_in=7)
 @each_release
 @pytest.mark.parametrize(("text", "code"), CASES)
 def test_ptxas_takes_the_same_side(text: str, code: str | None, release: str) -> None:

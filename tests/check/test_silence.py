@@ -31,7 +31,7 @@ def chosen() -> list[Case]:
     return list(found.values())
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=4)
 @pytest.mark.parametrize("case", chosen(), ids=lambda case: case.name)
 def test_a_compiled_program_is_fine(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[int] = []

@@ -121,6 +121,7 @@ def test_each_is_judged_as_written(version: str, target: str, text: str, code: s
     assert [finding.code for finding in found if finding.level == "error"] == ([code] if code else [])
 
 
+@pytest.mark.bulk(one_in=2)
 @each_release
 @pytest.mark.parametrize(("version", "target", "text", "code"), CASES)
 def test_ptxas_takes_the_same_side(version: str, target: str, text: str, code: str | None, release: str) -> None:

@@ -87,6 +87,7 @@ def test_without_volatile_a_statement_whose_outputs_are_not_used_is_dropped() ->
     assert [part in text for part in (", 17;", ", 19;", "bar.sync 3;", "bar.sync 4;")] == [False, True, True, True]
 
 
+@pytest.mark.bulk
 def test_there_is_prefetch_in_device_code_by_another_name() -> None:
     source = 'extern "C" __global__ void k(float* p) {{ {}; p[0] = 1; }}'
     wrong = compile_cuda(source.format("__builtin_prefetch(p + 8)"), "sm_90a", name="k.cu")
@@ -113,6 +114,7 @@ PIPELINES = {
 }
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("header", PIPELINES)
 def test_pipelines_of_cuda_become_cp_async(header: str) -> None:
     text = compiled(f"""#include <{header}>

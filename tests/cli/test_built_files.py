@@ -110,6 +110,7 @@ def test_files_that_hold_nothing() -> None:
     assert run("sass", "only").stderr.endswith("`only` holds only PTX, which `ptxlab ptx` shows\n")
 
 
+@pytest.mark.bulk
 @needs_tools
 def test_sass_of_cubins() -> None:
     cubins = [assemble(text).cubin for text in (SAXPY, OTHER)]

@@ -331,6 +331,7 @@ def test_what_is_missing_is_shown_where_it_belongs() -> None:
     assert (result.exit_code, "no function is `__global__`" in result.output) == (2, True)
 
 
+@pytest.mark.bulk
 def test_a_header_of_a_host_library_is_left_to_nvrtc(nvcc: None) -> None:
     Path("library.cu").write_text("#include <torch/extension.h>\nvoid f(torch::Tensor x);\n" + RIGHT)
     assert run("check", "library.cu").stdout == "no errors or warnings in library.cu\n"

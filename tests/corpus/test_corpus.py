@@ -40,7 +40,7 @@ def test_text_is_ptx_and_names_no_folder(case: Case):
     assert not [folder for folder in ("/tmp/", "/home/", "/opt/") if folder in text]
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=4)
 @needs_ptxas
 @pytest.mark.parametrize("case", [*filter(sampled, CASES)], ids=lambda case: case.name)
 def test_ptxas_accepts(case: Case):

@@ -277,6 +277,7 @@ WIDE = [
 ]
 
 
+@pytest.mark.bulk(one_in=2)
 # One in three of them, in each run; all of them with --bulk.
 @pytest.mark.parametrize("case", [pytest.param(one, id=one.name, marks=[pytest.mark.bulk] if n % 3 else [])
                                   for n, one in enumerate(WIDE)])  # fmt: skip

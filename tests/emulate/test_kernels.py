@@ -16,6 +16,7 @@ def test_names_are_unique() -> None:
     assert len(set(IDS)) == len(IDS)
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("path", sorted({case.path for case in CASES}), ids=lambda path: path.stem)
 def test_every_file_is_legal(path) -> None:
     found = ptxlab.check(ptxlab.load(path))
@@ -48,7 +49,7 @@ def _runs() -> Iterator[Any]:
         yield pytest.param(case, 1, id=f"{case.name}-1", marks=() if is_new else pytest.mark.bulk)
 
 
-@pytest.mark.bulk(one_in=6)
+@pytest.mark.bulk(one_in=11)
 @pytest.mark.parametrize(("case", "seed"), [*_runs()])
 def test_kernel(case: Case, seed: int) -> None:
     fails = case.make(np.random.default_rng(seed)).fails

@@ -62,6 +62,7 @@ def live(count: int) -> str:
     return f"{names}\nA:\n{waits}\n" + "\n".join(f"xor.b32 %r1, %r1, %x{i};" for i in range(count))
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -96,6 +97,7 @@ def test_thousands_of_functions() -> None:
     assert run("\n".join(f"call f{i};" for i in range(count)), before=before, timeout=120) == (0, [])
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize(
     "body", [pytest.param(tangle(20_000), marks=pytest.mark.bulk), skips(8_000)], ids=["irreducible", "branches"]
 )

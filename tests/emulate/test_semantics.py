@@ -31,7 +31,7 @@ def emulate(groups: Sequence[Group]) -> list[tuple[Case, tuple[Bits, ...]]]:
     return list(unpack(groups, found))
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=5)
 @pytest.mark.parametrize("form", [pytest.param(form, id=_identity(form)) for form in FORMS])
 def test_threads_compute_what_the_reference_machine_does(form: Form) -> None:
     homes = defaultdict(list)

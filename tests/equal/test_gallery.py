@@ -50,7 +50,7 @@ PAIRS = [
 ]  # fmt: skip
 
 
-@pytest.mark.bulk(one_in=4)
+@pytest.mark.bulk(one_in=8)
 @pytest.mark.parametrize(("name", "size", "a", "b", "level"), PAIRS)
 def test_right_pairs(name: str, size: dict[str, Any], a: str, b: str, level: str) -> None:
     gallery = Gallery(name, size)
@@ -75,7 +75,7 @@ PLANTED = [
 ]
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=4)
 @pytest.mark.parametrize(("name", "size", "variant", "change"), PLANTED)
 def test_planted_mistakes(name: str, size: dict[str, Any], variant: str, change: tuple[str, str]) -> None:
     entry = import_module(f"ptxlab.kernels.{name}").entry

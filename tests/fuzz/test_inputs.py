@@ -48,6 +48,7 @@ def test_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.what, "ZeroDivisionError" in found.text) == ("traceback", True)
 
 
+@pytest.mark.bulk
 @pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--minutes", "0.001", "--seed", "0", "--kinds", "projects", "--keep", str(tmp_path)]) == 0

@@ -24,6 +24,7 @@ def _home(version: Version) -> str:
     return max(plain, key=lambda name: int(name[3:]))
 
 
+@pytest.mark.bulk(one_in=2)
 @each_release
 @pytest.mark.parametrize("name", FEATURES)
 def test_features_begin_where_the_table_says(name: str, release: str) -> None:

@@ -20,7 +20,7 @@ def _identity(form: Form) -> str:
     return f"{form.chapter}: {form.syntax}"
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=5)
 @pytest.mark.parametrize("form", forms(), ids=_identity)
 def test_spellings_lead_back_to_their_form(form: Form) -> None:
     for choice in sample_choices(form, 24):

@@ -245,7 +245,7 @@ def test_what_it_is_not_for() -> None:
         attend(problem(type="f32"))
 
 
-@pytest.mark.bulk(one_in=3)
+@pytest.mark.bulk(one_in=6)
 @needs_ptxas
 @pytest.mark.bulk(one_in=2)
 @pytest.mark.slow

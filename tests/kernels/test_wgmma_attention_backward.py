@@ -134,6 +134,7 @@ def test_the_functions_where_some_queries_attend_to_no_key(queries: int, keys: i
     assert np.array_equal(np.isinf(lse[0, 0]), ~is_attended.any(1))
 
 
+@pytest.mark.bulk
 def test_the_functions_follow_each_other() -> None:
     """With the kernels of the gallery's first size, and fewer queries."""
     arrays = problem(heads=(2, 1), length=40, causal=True)
@@ -205,6 +206,7 @@ def packed(lengths: list[int], key_lengths: list[int], size: int = 64, **how: An
     return most
 
 
+@pytest.mark.bulk
 def test_packed_sequences() -> None:
     assert packed([70, 0, 1, 33, 5], [70, 3, 1, 0, 5], causal=True) < 1e-3
 

@@ -137,6 +137,7 @@ def test_bits_do_not_depend_on_the_schedule() -> None:
     assert len(answers) == 1
 
 
+@pytest.mark.bulk
 def test_the_function() -> None:
     draw = np.random.default_rng(0)
     q, k, v = (draw.standard_normal((1, 40, heads, 64)).astype(E4M3).swapaxes(1, 2) for heads in (2, 1, 1))
@@ -148,6 +149,7 @@ def test_the_function() -> None:
     assert np.allclose(lse[0, 1, 9], np.log(weights.sum()), atol=2e-2)
 
 
+@pytest.mark.bulk
 def test_no_keys_and_one_key() -> None:
     q = np.ones((1, 2, 3, 64), E4M3)
     scales = {"scale_q": ONE, "scale_k": ONE, "scale_v": ONE / 4}
@@ -177,7 +179,7 @@ def test_what_it_is_not_for() -> None:
         attend(problem(size=96))
 
 
-@pytest.mark.bulk(one_in=4)
+@pytest.mark.bulk(one_in=6)
 @needs_ptxas
 @pytest.mark.bulk(one_in=2)
 @pytest.mark.slow

@@ -18,7 +18,7 @@ def test_the_emulator_agrees_with_the_model_on_several_gpus() -> None:
     assert counts["racy"] >= 3
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=6)
 @pytest.mark.slow
 @pytest.mark.parametrize("group", [0, 1, *(pytest.param(group, marks=pytest.mark.bulk) for group in range(2, GROUPS))])
 def test_the_emulator_agrees_with_the_model(group: int) -> None:

@@ -38,7 +38,7 @@ def test_the_model_agrees_with_the_test(name: str) -> None:
     assert found.racy == described_as_racy(TESTS[name])
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=4)
 @pytest.mark.parametrize("number", [number for number, test in enumerate(TESTS.values()) if why_not(test) is None])
 def test_the_emulator_agrees_with_the_model(number: int) -> None:
     """In two placements here, in all of them in `bulk`."""

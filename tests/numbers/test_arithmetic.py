@@ -50,7 +50,7 @@ def patterns(format: Format) -> st.SearchStrategy[int]:
     return st.one_of(st.integers(0, (1 << format.width) - 1), near, ordinary)
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=4)
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("format", FORMATS, ids=name)
 @given(data=st.data())

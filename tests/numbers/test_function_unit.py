@@ -38,7 +38,7 @@ def test_every_function_is_tried() -> None:
     assert set(HALVES) == set(evidence()["halves"])
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=4)
 @pytest.mark.parametrize(("name", "chunk"), [(name, chunk) for name in CHUNKS for chunk in CHUNKS[name]])
 def test_results_are_those_of_an_h200(name: str, chunk: int) -> None:
     assert is_as_measured(name, chunk)

@@ -328,6 +328,7 @@ def test_a_picture_shows_who_computes_and_who_copies_what():
     assert "a cell is 2 x 4 elements" in picture.text()
 
 
+@pytest.mark.bulk
 def test_estimates_say_what_each_step_changes():
     s = schedule(matmul).tile(i=8, j=8).blocks().threads("i", "j")
     first, last = s.estimates(m=64, n=64, k=32).steps

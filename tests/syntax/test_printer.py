@@ -23,7 +23,7 @@ SELDOM = {case.name for n, case in enumerate(LARGE) if n % 4} | {case.name for c
 MARKED = [pytest.param(case, marks=[pytest.mark.bulk] if case.name in SELDOM else []) for case in CASES]
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=5)
 @pytest.mark.parametrize("case", MARKED, ids=lambda case: case.name)
 def test_corpus_reads_prints_and_reads_back(case: Case) -> None:
     module = parse(case.text(), case.name)

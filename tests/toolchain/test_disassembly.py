@@ -53,6 +53,7 @@ def test_side_by_side_of_wrong_ptx_raises(kernel: str) -> None:
     assert caught.value.diagnostics[0].line == 9
 
 
+@pytest.mark.bulk
 def test_what_an_instruction_becomes_on_each_target(kernel: str) -> None:
     text = kernel.replace("add.u32 %r2, %r1, 7", "redux.sync.max.u32 %r2, %r1, -1")
     targets = ["sm_75", "sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"]

@@ -34,6 +34,7 @@ def test_the_right_example_is_silent(code: str) -> None:
     assert ptxlab.check(ptxlab.parse(examples(code)["right"], name="right.ptx")) == []
 
 
+@pytest.mark.bulk(one_in=2)
 @each_release
 @pytest.mark.parametrize("code", CODES)
 def test_ptxas_agrees_on_what_is_an_error(code: str, release: str) -> None:
