@@ -83,6 +83,34 @@ def test_products_of_any_size(name, sizes):
     assert SCHEDULES[name]().check(seeds=2, symbolic=False, **sizes)
 
 
+def test_no_thread_waits_at_an_mbarrier_before_it_is_initialized():
+    s = schedule(linear).tile(i=64, j=16).blocks().tile(i=64).threads().tile(x=16).tensorize("wgmma")
+    s.stage("a", "b", in_="shared", swizzle="32B").pipeline(stages=4, by="tma")
+    assert s.check(seeds=2, symbolic=False, m=8, n=8, k=32)
+    lines = [line.strip() for line in str(s).splitlines()]
+    first = next(n for n, line in enumerate(lines) if "try_wait" in line)
+    assert "bar.sync 0;" in lines[:first]
+
+
+SHORT = {
+    **SCHEDULES,
+    "mma.sync, TMA": lambda: by_mma().pipeline(stages=3, by="tma"),
+    "mma.sync, roles": lambda: by_mma().pipeline(stages=3, by="tma").specialize(),
+    "wgmma, TMA of 2": lambda: by_wgmma().pipeline(stages=2, by="tma"),
+    "cluster, TMA": lambda: by_tma(2, 32),
+    "cluster, cp.async": lambda: by_wgmma(2, 32).vectorize("a", "b", 8).pipeline(stages=3),
+    "persistent": persistent,
+}
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("k", [0, 1, 8, 16, 32, 48, 64, 72], ids=lambda k: f"k={k}")
+@pytest.mark.parametrize("name", SHORT)
+def test_loops_shorter_than_the_pipeline(name, k, monkeypatch):
+    monkeypatch.setattr(launching, "SMS", 2)
+    assert SHORT[name]().check(seeds=3, symbolic=False, m=72, n=24, k=k)
+
+
 @pytest.mark.bulk
 @pytest.mark.parametrize("how", [{}, {"pad": 8}, {"swizzle": "32B"}])
 def test_operands_are_stored_either_way(how):

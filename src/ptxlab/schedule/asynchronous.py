@@ -59,6 +59,8 @@ def _synchronizes(body: list[Node]) -> bool:
     for node in body:
         if isinstance(node, Loop) and any(isinstance(inner, Arrival) for inner, _ in walk(node.body)):
             return _synchronizes(node.body)
+        if isinstance(node, Arrival):
+            return False
         if isinstance(node, Barrier) and node.level == BLOCK:
             return True
     return False

@@ -132,8 +132,8 @@ def _alignment(array: Any) -> int:
 
 
 def _is_mappable(array: Array, given: Any) -> bool:
-    """Whether a tensor map can describe an array: its rows are a multiple of 16 bytes."""
-    return int(given.shape[-1]) * BYTES[array.element] % 16 == 0
+    """Whether a tensor map can describe an array: it has elements, and its rows are a multiple of 16 bytes."""
+    return 0 not in given.shape and int(given.shape[-1]) * BYTES[array.element] % 16 == 0
 
 
 def unaligned(state: State) -> State:
