@@ -120,6 +120,8 @@ def test_a_race_between_ranks_names_them_and_the_scope() -> None:
     assert "unsynchronized: rank 1 reads global memory that rank 0 writes" in text
     assert "`st.release.gpu.global.u32` in line 18" in text
     assert "bytes 0..4 of `flag` of rank 1" in text
+    assert "help: release with `.sys` after the write" in text
+    assert "event:" not in text
 
 
 def test_a_hang_says_what_each_rank_polls_and_who_wrote_it() -> None:
@@ -174,8 +176,11 @@ def test_a_missing_event_is_a_race_on_the_lines_of_the_host() -> None:
     node[1].copy(to, source)
     (found,) = node.synchronize(on_error="collect").diagnostics
     assert "the copy to `to` of rank 1 reads global memory that the fill of `from` of rank 0 writes" in found.message
-    lines = {label.span.text for label in found.labels}
-    assert lines == {"node[0].fill(source, 1)", "node[1].copy(to, source)"}
+    lines = {label.span.text: label.span.source.position(label.span.start)[0] for label in found.labels}
+    assert set(lines) == {"node[0].fill(source, 1)", "node[1].copy(to, source)"}
+    first, second = sorted(lines.values())
+    event = f"`event = stream.record()` after line {first}, `stream.wait(event)` before line {second}"
+    assert [help.text for help in found.helps] == [f"order them by an event: {event}"]
 
 
 def test_races_of_the_same_operations_on_other_lines_are_other_races() -> None:

@@ -43,5 +43,10 @@ def test_several(program: Path, case: str, capfd: pytest.CaptureFixture[str]) ->
     labels = {(code, at.source.position(at.start)[0]) for code, at in shown if at.source.name.endswith(SOURCE.name)}
     assert labels == expected
     assert len(found) == bool(expected)
+    for one in found:
+        if one.code == "data-race":
+            first, second = sorted(at for _, at in expected)[-2:]  # those of the host, which is below the kernels
+            event = f"`cudaEventRecord` after line {first}, `cudaStreamWaitEvent` before line {second}"
+            assert [help.text for help in one.helps] == [f"order them by an event: {event}"]
     printed = capfd.readouterr().out
     assert printed == OUTPUT.get(case, "")

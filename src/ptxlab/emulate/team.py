@@ -23,6 +23,7 @@ from ptxlab.device.result import Result
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.coverage import schedule_of
+from ptxlab.emulate.host.host_order import STREAMS, HostOrder
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import Place, RunningLaunch
 from ptxlab.emulate.launch import Interrupted, compiled_for, configure, uncompiled
@@ -58,6 +59,8 @@ class TeamGrid:
     """Memory of the node that its GPU may not access, and what was freed."""
     host_line: Span | None = None
     """Where the host launched it."""
+    order: HostOrder = STREAMS
+    """How the host would order it with another launch."""
     is_kernel: bool = True
     """Whether the user wrote it: copies and fills are shown by the line of the host."""
 
@@ -77,7 +80,7 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
         for number, grid in enumerate(grids):
             kind = kinds.setdefault((id(grid.kernel), grid.host_line), len(kinds))
             place = Place(number, first_block, kind, grid.device, grid.title, grid.regions, grid.hidden, grid.host_line,
-                          is_kernel=grid.is_kernel)  # fmt: skip
+                          grid.order, is_kernel=grid.is_kernel)  # fmt: skip
             try:
                 running.append(_prepare(grid, place, space, until))
             except OutOfTimeError:

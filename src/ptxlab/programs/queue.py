@@ -21,6 +21,7 @@ from ptxlab.device.arguments import AddressSpace
 from ptxlab.device.host_memory import HostMemory, RawArguments
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.regions import Region
+from ptxlab.emulate.host.host_order import CUDA
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.team import TeamGrid, run_team
 from ptxlab.launch import module_of
@@ -212,7 +213,7 @@ def _race(earlier: QueuedCopy, later: QueuedCopy, said: str, span_of: Callable[[
     return error(
         "data-race", f"unsynchronized: {earlier.title} and {later.title} {said}", span, f"{later.title} is issued here",
         others=others, notes=["both run at the same time: no stream and no event orders them"],
-        helps=["put both on one stream, or let one stream wait for an event of the other"],
+        helps=[CUDA.between(other, span)],
     )  # fmt: skip
 
 
@@ -255,7 +256,7 @@ class Team:
         return TeamGrid(
             one.loaded.emulated(device), one.kernel, args, one.options, device, title,
             [region for region in owned if self.may_access(device, region)], before,
-            [region for region in owned if not self.may_access(device, region)], line,
+            [region for region in owned if not self.may_access(device, region)], line, CUDA,
         )  # fmt: skip
 
     def _copy(
@@ -270,7 +271,8 @@ class Team:
         _, height, depth = one.extent
         shape = LaunchOptions((height, depth, 1), THREADS, seed=options.seed, timeout=options.timeout,
                               checks=options.checks, on_error="collect", gpu=options.gpu)  # fmt: skip
-        return TeamGrid(emulated, kernel, args, shape, one.order.device, one.title, regions, before, (), line, False)
+        return TeamGrid(emulated, kernel, args, shape, one.order.device, one.title, regions, before, (), line, CUDA,
+                        is_kernel=False)  # fmt: skip
 
 
 def _as_kernel(copy: QueuedCopy, staged: int) -> tuple[ir.Function, tuple[int, ...]]:

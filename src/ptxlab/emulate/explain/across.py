@@ -9,6 +9,7 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.explain.accesses import Race
 from ptxlab.emulate.explain.found import Party, replay
 from ptxlab.emulate.runtime.order import shadow
+from ptxlab.isa.recorder import Access
 from ptxlab.report import Diagnostic, Label, Span, error
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _explain(race: Race) -> Diagnostic:
         text,
         others=[*others, *_host_lines(race)],
         notes=[_reason(race), *_narrow(race), *replay(race.launch)],
-        helps=[_help(race)],
+        helps=list(_helps(race)),
     )
 
 
@@ -138,7 +139,31 @@ def _narrow_instructions(launch: RunningLaunch) -> Iterator[int]:
             yield number
 
 
-def _help(race: Race) -> str:
-    if _is_on_one_gpu(race):
-        return "put both on one stream, or let one stream wait for an event of the other"
-    return "release with `.sys` after the write, and acquire with `.sys` before the other access"
+def _helps(race: Race) -> Iterator[str]:
+    """What orders the two: signals of kernels that synchronize by themselves, calls of the host for all others."""
+    signalling = sum(_is_signalling(party.launch) for party in race.parties)
+    is_near = _is_on_one_gpu(race)
+    if signalling < 2 or is_near:
+        places = [party.launch.place for party in race.parties if party.launch.place is not None]
+        first, second = sorted(places, key=lambda place: place.number)
+        yield second.order.between(first.host_line, second.host_line)
+    if signalling == 2 or (signalling and not is_near):
+        scope = "`.gpu`" if is_near else "`.sys`"
+        yield f"release with {scope} after the write, and acquire with {scope} before the other access"
+
+
+def _is_signalling(launch: RunningLaunch) -> bool:
+    """Whether a kernel synchronizes with others while they run: it has a fence, or a strong access but for updates."""
+    if launch.place is not None and not launch.place.is_kernel:
+        return False
+    effects = [launch.compiled.effects(number) for number in range(len(launch.compiled.instructions))]
+    return any(
+        any(fence.endswith((".gpu", ".sys")) for fence in one.fences)
+        or any(_is_signal(access) for access in one.accesses)
+        for one in effects
+    )
+
+
+def _is_signal(access: Access) -> bool:
+    order, _, scope = access.order.rpartition(".")
+    return scope in ("gpu", "sys") and (access.kind != "update" or order != "relaxed")

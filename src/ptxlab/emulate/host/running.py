@@ -22,6 +22,7 @@ from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
 from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.abi.structs import StructArray
+from ptxlab.emulate.host.host_order import HostOrder
 from ptxlab.emulate.host.merging import merged_findings
 from ptxlab.emulate.host.module_memory import ModuleMemory
 from ptxlab.emulate.host.multicast import MulticastTable
@@ -84,6 +85,8 @@ class Place:
     hidden: Sequence[Region]
     """Memory of other GPUs that this one may not access, and what was freed."""
     host_line: Span | None
+    order: HostOrder
+    """How the host would order it with another launch."""
     is_kernel: bool = True
     """Whether the user wrote it, not the node itself, as copies."""
     resident: int = 1 << 20

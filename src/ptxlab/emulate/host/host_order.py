@@ -1,0 +1,37 @@
+"""How the host orders two launches that run at the same time: the calls that are missing, with the lines of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from ptxlab.report import Span
+
+
+@dataclass(frozen=True)
+class HostOrder:
+    """The calls that order a launch after another one; `{first}` and `{second}` are where these are launched."""
+
+    text: str
+
+    def between(self, first: Span | None, second: Span | None) -> str:
+        """What to write for two launches, in the order in which the host issues them."""
+        if first is not None and first == second:
+            line = _line(first, None)
+            return self.text.format(first=f"the first launch of {line}", second="the second")
+        return self.text.format(first=_line(first, second), second=_line(second, first))
+
+
+STREAMS = HostOrder(
+    "order them by an event: `event = stream.record()` after {first}, `stream.wait(event)` before {second}"
+)
+CUDA = HostOrder("order them by an event: `cudaEventRecord` after {first}, `cudaStreamWaitEvent` before {second}")
+
+
+def _line(span: Span | None, beside: Span | None) -> str:
+    """`line 12`, with the name of the file if the other line is of another one."""
+    if span is None:
+        return "a line without a number"
+    line = span.source.position(span.start)[0]
+    is_same = beside is None or beside.source.name == span.source.name
+    return f"line {line}" if is_same else f"line {line} of {PurePath(span.source.name).name}"
