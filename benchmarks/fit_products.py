@@ -32,7 +32,8 @@ from ptxlab.kernels.wgmma_gemm.correction import TABLE, corrections, inputs, net
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "random_products.json"
 MIDDLE = EVIDENCE.with_name("random_products_middle.json")  # sizes between a quarter of a wave and four
-CLUSTERS = EVIDENCE.with_name("random_products_clusters.json")  # clusters of four and eight blocks
+CLUSTERS = EVIDENCE.with_name("random_products_clusters.json")  # clusters of four blocks
+GATED = EVIDENCE.with_name("random_products_gated.json")  # gated products of few tiles, in parts of k or not
 CYCLES = 1755.0  # of an SM in a microsecond
 SLOW = 1.5  # times the fastest: slower variants are left out
 FEW = 3  # samples of a variant that was measured only until it was clearly slower
@@ -255,7 +256,7 @@ def main() -> None:
         kept, *others = map(Path, paths)
         keep(kept, others)
         return
-    sizes = [one for path in paths or [EVIDENCE, MIDDLE, CLUSTERS] for one in read(Path(path))]
+    sizes = [one for path in paths or [EVIDENCE, MIDDLE, CLUSTERS, GATED] for one in read(Path(path))]
     others = sizes[HELD_OUT - 1 :: HELD_OUT]
     learned = [one for number, one in enumerate(sizes) if number % HELD_OUT != HELD_OUT - 1]
     if mode == "fit":

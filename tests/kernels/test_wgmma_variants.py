@@ -52,7 +52,6 @@ CASES = {
     "a cluster of two by two, columns of A, parts through memory": Case(
         Shape(1, 16, 2, cluster=4, beside=2, split_k=2, clustered=False, swap_ab=True), (40, 136, 136), a_along_k=False
     ),
-    "a cluster of four by two": Case(Shape(1, 64, 2, cluster=8, beside=2), (260, 136, 72)),
     "a cluster of four that copies more columns than it multiplies": Case(Shape(1, 56, 2, cluster=4), (200, 120, 72)),
     "a cluster of four": Case(Shape(1, 32, 2, cluster=4), (200, 40, 72)),
     "multicast in parts of k, side by side": Case(Shape(1, 40, 2, cluster=2, beside=2), (56, 72, 136), a_along_k=False),

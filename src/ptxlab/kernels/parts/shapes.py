@@ -11,7 +11,7 @@ from ptxlab.kernels.parts.residuals import RingBoxes
 from ptxlab.kernels.parts.tile_stores import Boxes
 
 BLOCKS = 132  # as many as an H200 has SMs
-IN_CLUSTERS = {1: BLOCKS, 2: BLOCKS, 3: 117, 4: 120, 8: 120}  # of these, that have clusters of so many at a time
+IN_CLUSTERS = {1: BLOCKS, 2: BLOCKS, 3: 117, 4: 120}  # of these, that have clusters of so many at a time
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,8 @@ WAYS = (  # blocks of a cluster, how many are side by side, blocks that share k,
     (1, 1, 1, True), (2, 1, 1, True), (2, 2, 1, True), *IN_PARTS,
     *((cluster, 1, split_k, False) for split_k in (2, 3, 4, 5, 6, 8, 12, 16) for cluster in (1, 2)),
 )  # fmt: skip
-LARGE_CLUSTERS = (  # the same, which were measured for products of 16-bit elements
-    *((4, beside, split_k, split_k == 1) for split_k in (1, 2, 3, 4) for beside in (1, 2, 4)),
-    *((8, beside, split_k, split_k == 1) for split_k in (1, 2) for beside in (2, 4)),
+LARGE_CLUSTERS = tuple(  # the same, which were measured for products of 16-bit elements
+    (4, beside, split_k, split_k == 1) for split_k in (1, 2, 3, 4) for beside in (1, 2, 4)
 )
 
 

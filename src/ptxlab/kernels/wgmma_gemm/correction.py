@@ -1,8 +1,8 @@
 """How much longer or shorter a variant takes than it is estimated to: what was learned from times on an H200.
 
 The mean of a few small networks, for all types, whose inputs are a product and a variant of it.
-`benchmarks/fit_products.py` trains them on seven of eight sizes of evidence/random_products.json,
-random_products_middle.json and random_products_clusters.json, and judges them by the others. Only how variants of one
+`benchmarks/fit_products.py` trains them on seven of eight sizes of evidence/random_products.json and
+the files whose names begin so, and judges them by the others. Only how variants of one
 product differ was learned, so that numbers are of use among these alone.
 """
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     pass
 
 TABLE = Path(__file__).with_name("correction.json")
-LEARNED = 4  # blocks of a cluster: nothing is known of larger ones
 LIKELY = 160  # variants with the best estimates, of which the fastest is found
 DOUBT = 0.5  # how much what networks disagree about counts: the best of many is else often one that is misjudged
 
@@ -73,7 +72,7 @@ def corrections(problem: Problem, variants: Sequence[Shape], cycles: Sequence[fl
 
 def ranked(problem: Problem) -> list[Shape]:
     """The variants of a product that are likely to be fast, the fastest first."""
-    times = {shape: estimate(problem, shape) for shape in shapes(problem) if shape.cluster <= LEARNED}
+    times = {shape: estimate(problem, shape) for shape in shapes(problem)}
     likely = sorted(times, key=lambda shape: (times[shape], shape.rows * shape.columns, shape.split_k))[:LIKELY]
     cycles = [times[shape] for shape in likely]
     order = np.argsort(np.log(cycles) + corrections(problem, likely, cycles), kind="stable")
