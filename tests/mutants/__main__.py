@@ -5,8 +5,8 @@ first all mutants against a few files of their subject, which notice most, then 
 process has a copy of the repository with a cache of its own. Tests that fail without any change are left out, and so
 are those of a GPU. `FOLDER/mutants.jsonl` has a line for each mutant as it ends, and one where it passed the first
 tests; `--done FILE...` continues after an earlier run, `--numbers 0:100` takes a part, `--seconds` is for all of it.
-`--only FILE` takes the mutants that survived in such a file. `--evidence FILE...` joins files into
-`evidence/source_mutants.json`.
+`--only FILE...` takes the mutants that survived in such files or passed the first tests, as far as the source still has
+them: their source may have changed since. `--evidence FILE...` joins files into `evidence/source_mutants.json`.
 """
 
 import argparse
@@ -194,12 +194,27 @@ def draw(seed: int, count: int, packages: list[str]) -> list[Site]:
 def _wanted(options: argparse.Namespace) -> Iterator[tuple[int, Site]]:
     first, _, last = options.numbers.partition(":")
     done = {_key(one) for name in options.done for one in _lines(name) if not _is_open(one)}
-    only = {_key(one) for name in options.only for one in _lines(name) if one["outcome"] == "survived"}
-    for number, site in enumerate(draw(options.seed, options.count, options.packages.split(","))):
-        is_asked = int(first or 0) <= number < int(last or options.count)
-        key = _key(_shown(site))
-        if is_asked and key not in done and (not options.only or key in only):
+    packages = options.packages.split(",")
+    drawn = _again(options.only, packages) if options.only else enumerate(draw(options.seed, options.count, packages))
+    for number, site in drawn:
+        if int(first or 0) <= number < int(last or options.count) and _key(_shown(site)) not in done:
             yield number, site
+
+
+def _again(names: list[str], packages: list[str]) -> Iterator[tuple[int, Site]]:
+    """The mutants of earlier runs that nothing noticed until then."""
+    ended = {_key(one): one for name in names for one in _lines(name)}
+    wanted = {
+        key: one
+        for key, one in ended.items()
+        if (_is_open(one) or one["outcome"] == "survived") and Path(one["file"]).parts[2] in packages
+    }
+    files = {one["file"] for one in wanted.values()}
+    for site in sites(ROOT, packages):
+        if site.file in files and (one := wanted.pop(_key(_shown(site)), None)):
+            yield one["number"], site
+    for key in wanted:
+        print(f"not in the source now: {key}", flush=True)
 
 
 def _shown(site: Site) -> dict[str, Any]:
@@ -360,12 +375,19 @@ def evidence(records: list[dict[str, Any]], judged: dict[str, Any]) -> dict[str,
     for one in survived:
         one["judged"] = judged.get(_key(one), "not judged")
     equivalent = [one for one in survived if str(one["judged"]).startswith("equivalent")]
+    undecided = sum(map(_is_open, records))
+
+    def share(all_: int) -> float:
+        return round((len(made) - len(survived)) / max(1, all_ - len(equivalent)), 4)
+
     return {
         "command": "python -m tests.mutants",
         "mutants": len(made),
         "noticed": len(made) - len(survived),
         "equivalent": len(equivalent),
-        "share_noticed": round((len(made) - len(survived)) / max(1, len(made) - len(equivalent)), 4),
+        "passed_the_first_tests_only": undecided,
+        "share_noticed": share(len(made)),
+        "share_if_none_of_those_is_noticed": share(len(made) + undecided),
         "packages": {name: dict(sorted(count.items())) for name, count in sorted(packages.items())},
         "survivors": sorted(survived, key=lambda one: int(one["number"])),
     }

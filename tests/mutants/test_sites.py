@@ -59,7 +59,7 @@ def test_types_text_and_assertions_are_left_alone(tmp_path: Path, text: str) -> 
 
 
 def test_evidence_counts_mutants_that_change_what_the_program_does() -> None:
-    outcomes = ["killed", "endless", "crashed", "survived", "survived", "no program"]
+    outcomes = ["killed", "endless", "crashed", "survived", "survived", "no program", "passed the first tests"]
     records = [
         {"number": number, "file": "src/ptxlab/isa/a.py", "before": "a", "after": f"b{number}", "outcome": outcome}
         for number, outcome in enumerate(outcomes)
@@ -67,6 +67,7 @@ def test_evidence_counts_mutants_that_change_what_the_program_does() -> None:
     found = evidence(records, {"src/ptxlab/isa/a.py: a -> b3": "equivalent: the two are one"})
     assert found["mutants"] == 5
     assert found["share_noticed"] == 0.75
+    assert found["share_if_none_of_those_is_noticed"] == 0.6
     assert found["survivors"][1]["judged"] == "not judged"
 
 
