@@ -9,7 +9,8 @@ import pytest
 
 import ptxlab
 from ptxlab.report import PtxError
-from ptxlab.schedule import from_ptx, schedule
+from ptxlab.schedule import from_cuda, from_ptx, schedule
+from ptxlab.toolchain.tools import can_find
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 PRODUCT = (
@@ -73,6 +74,11 @@ def test_a_product_is_recognized_and_scheduled():
         ("mul.f32 %f1, %f1, %f4;", "sin.approx.f32 %f1, %f1;", "`sin.approx.f32` is not part of what is recognized"),
         ("add.u64 %rd4, %rd4, 4;", "st.global.f32 [%rd4], %f2; add.u64 %rd4, %rd4, 4;", "a store in a loop"),
         ("st.global.f32 [%rd6], %f1;", "@%p2 st.global.f32 [%rd6], %f1;", "a store that some threads skip"),
+        ("mul.f32 %f1, %f1, %f4;", "add.sat.f32 %f1, %f1, %f4;", "`add.sat.f32` is not part of what is recognized"),
+        ("mul.lo.u32 %r1, %r5, %r8;", "mul.hi.u32 %r1, %r5, %r8;", "`mul.hi.u32` is not part of what is recognized"),
+        ("setp.ge.u32 %p1, %r4, %r7;", "setp.lt.u32 %p1, %r4, %r7;", "threads leave where `r4` is not beyond a limit"),
+        ("setp.ge.u32 %p1, %r4, %r7;", "setp.ge.u32 %p1, %r3, %r7;", "threads leave by `%tid.y`"),
+        ("mul.f32 %f1, %f1, %f4;", "@%p2 bra after; neg.f32 %f1, %f1; after:", "not around one loop"),
     ],
 )
 def test_what_is_not_recognized_is_refused_on_its_line(old, new, message):
@@ -83,3 +89,61 @@ def test_what_is_not_recognized_is_refused_on_its_line(old, new, message):
     assert message in str(found.value)
     assert "kernel.ptx:" in str(found.value)
     assert "src/ptxlab" not in str(found.value)
+
+
+ELEMENTS = (
+    HEAD
+    + """.visible .entry twice(.param .u64 x, .param .u64 y, .param .u32 n) {
+    .reg .u32 %r<3>; .reg .pred %q; .reg .f32 %f; .reg .u64 %rd<6>;
+    ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x;
+    setp.ge.u32 %q, %r2, %r1;
+    @%q bra DONE;
+    mul.wide.u32 %rd3, %r2, 4; add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;
+    ld.global.f32 %f, [%rd4]; add.f32 %f, %f, %f; st.global.f32 [%rd5], %f;
+DONE:
+    ret;
+}
+"""
+)
+
+
+def test_one_block_and_the_name_of_a_file(tmp_path):
+    assert from_ptx(ELEMENTS).text.splitlines()[1:] == ["    for r2 in range(n):", "        y[r2] = (x[r2] + x[r2])"]
+    file = tmp_path / "mine.ptx"
+    file.write_text(ELEMENTS.replace("setp.ge", "setp.lt"))
+    with pytest.raises(PtxError) as found:
+        from_ptx(file)
+    assert "mine.ptx:9:" in str(found.value)
+    assert "= help: `setp.ge`" in str(found.value)
+
+
+def test_the_size_of_blocks_may_be_a_number():
+    text = ELEMENTS.replace("mov.u32 %r2, %tid.x;", "mad.lo.u32 %r2, %ctaid.x, 64, %tid.x;")
+    assert from_ptx(text).text.splitlines()[1] == "    for r2 in range(n):"
+
+
+ROWS = """__global__ void means(const float* in, float* out, int m, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < m) {
+        float sum = 0.0f;
+        for (int j = 0; j < n; j++) sum += in[i * n + j];
+        out[i] = sum / n;
+    }
+}
+"""
+
+
+@pytest.mark.skipif(not can_find("nvrtc"), reason="NVRTC is not installed")
+def test_a_kernel_in_cuda():
+    found = from_cuda(ROWS)
+    assert found.text.splitlines()[0] == "def means(in_: f32['m', 'n'], out: f32['m']):"
+    x, y = np.random.default_rng(0).standard_normal((9, 7), np.float32), np.zeros(9, np.float32)
+    schedule(found).launch(x, y)
+    assert np.allclose(y, x.mean(1), atol=1e-6)
+    with pytest.raises(PtxError) as refused:
+        from_cuda(ROWS.replace("sum += in[", "sum *= in["), name="mine.cu")
+    assert "`%f" in str(refused.value)
+    assert "mine.cu:5:" in str(refused.value)
+    assert "for (int j = 0; j < n; j++) sum *= in[i * n + j];" in str(refused.value)
+    assert "_Pragma" not in str(refused.value)

@@ -1,7 +1,7 @@
 """From an algorithm to a fast kernel by steps, each of which keeps what is computed.
 
-- `statements`, `read`: a Python function as an algorithm; `from_ptx`, `recognized`: a naive kernel as one; `reference`:
-  what it means, by NumPy.
+- `statements`, `read`: a Python function as an algorithm; `from_ptx`, `executing`, `symbolic`, `recognized`: a naive
+  kernel as one; `reference`: what it means, by NumPy.
 - `state`, `steps`: what is decided, and how; a step is a file.
 - `tree`, `plan`, `staging`: the tree of loops and copies that follows; `walk`: how threads share copies; `synchronize`:
   barriers, derived.
@@ -12,7 +12,7 @@
   that are left open; `waves`: which of several schedules a product gets.
 """
 
-from ptxlab.schedule.from_ptx import from_ptx
+from ptxlab.schedule.from_ptx import from_cuda, from_ptx
 from ptxlab.schedule.read import algorithm, bf16, f16, f32
 from ptxlab.schedule.scheduling import Schedule, Step, schedule
 from ptxlab.schedule.search import Search, free
@@ -30,6 +30,7 @@ __all__ = [
     "f16",
     "f32",
     "free",
+    "from_cuda",
     "from_ptx",
     "schedule",
     "waves",

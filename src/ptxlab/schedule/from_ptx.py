@@ -1,90 +1,92 @@
-"""A naive kernel in PTX as an algorithm: a thread for each element of the result, and a loop that adds up.
+"""A naive kernel in PTX or CUDA C++ as an algorithm: a thread for each element of the result, and a loop that adds up.
 
 ```python
-found = from_ptx(text)
+found = from_ptx(Path("sgemm.ptx"))
 print(found.text)
 s = schedule(found)
 ```
 
-The kernel is executed on symbols: integers are sums of products of indices and sizes, numbers are expressions. What
-comes out is the Python text of an algorithm (`recognized.py`), which is then read as any other. The number of a block
-times that of threads, and the number of a thread, are the index of a loop over independent iterations.
+The kernel is executed on symbols (`executing.py`): integers are sums of products of indices and sizes, numbers are
+expressions. What comes out is the Python text of an algorithm (`recognized.py`), which is then read as any other. The
+number of a block times that of threads, and the number of a thread, are the index of a loop over independent
+iterations; either alone is one where the kernel does not ask for the other.
 """
 
 from __future__ import annotations
 
 import linecache
-import struct
-from collections.abc import Mapping
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any
 
 import ptxlab
 from ptxlab.ir import Function, Module
-from ptxlab.ir.operands import Address, Immediate, LabelReference, Register, SpecialRegister
+from ptxlab.ir.operands import Address, LabelReference, Register
 from ptxlab.ir.statements import BlockStatement, Instruction, Label
-from ptxlab.report import PtxError, error
+from ptxlab.isa.jump import Jump
+from ptxlab.isa.operation import Operation
+from ptxlab.report import PtxError, Source, error
+from ptxlab.schedule.executing import Execution, effects_of, name_of
 from ptxlab.schedule.read import algorithm, f32
-from ptxlab.schedule.recognized import Product, Recognized, Sum
 from ptxlab.schedule.statements import Algorithm
+from ptxlab.schedule.symbolic import Compared, Float, Predicate, Sum, Value, added, multiplied, whole
 
-BYTES = 4
-_NUMBERS = {"add": "+", "sub": "-", "mul": "*"}
+_BRANCH = "threads without an element branch to the end, and a loop from its end to its start"
+_LOOPS = re.compile(r"\bfor(?=\s*\()")
 
 
-def from_ptx(text: str, entry: str | None = None, name: str = "kernel.ptx") -> Algorithm:
-    """The algorithm of a kernel in PTX, where its loops are recognized; what is not is refused on its line."""
-    module = ptxlab.parse(text, name=name)
-    entries = {one: module[one] for one in module.entries}
+def from_ptx(source: str | Path, entry: str | None = None, name: str | None = None) -> Algorithm:
+    """The algorithm of a kernel in PTX, text or a file, where its loops are recognized; what is not is refused."""
+    if isinstance(source, Path):
+        return _read(ptxlab.load(source), entry)
+    return _read(ptxlab.parse(source, name=name or "kernel.ptx"), entry)
+
+
+def from_cuda(
+    source: str | Path, entry: str | None = None, name: str | None = None, options: Sequence[str] = ()
+) -> Algorithm:
+    """The algorithm of a kernel in CUDA C++, text or a file, by the PTX that NVRTC makes of it, without unrolled loops.
+
+    It is refused on its line as a kernel in PTX is.
+    """
+    path = source if isinstance(source, Path) else None
+    text = source if isinstance(source, str) else source.read_text("utf-8")
+    called = name or str(path or "kernel.cu")
+    beside = [f"-I{path.parent}"] if path is not None else []
+    module = ptxlab.cuda(_LOOPS.sub('_Pragma("unroll 1") for', text), options=[*beside, *options], name=called)
+    own = {file: Source(called, text) for file, one in module.origins.items() if one.name == called}
+    module.origins = {**module.origins, **own}
+    return _read(module, entry)
+
+
+def _read(module: Module, entry: str | None) -> Algorithm:
+    entries = list(module.entries)
     if entry is None and len(entries) != 1:
-        raise PtxError([error("not-an-algorithm", f"there are {len(entries)} kernels: say which, as `entry`", None)])
-    chosen = entries.get(entry or next(iter(entries)))
-    if chosen is None:
-        raise PtxError([error("not-an-algorithm", f"there is no kernel `{entry}`", None)])
-    return _Reader(module, chosen).read()
+        known = ", ".join(f"`{one}`" for one in entries)
+        helps = [f"it has {known}"] if known else []
+        message = f"there are {len(entries)} kernels: say which, as `entry`"
+        raise PtxError([error("not-an-algorithm", message, None, helps=helps)])
+    return _Reader(module, module[entry or entries[0]]).read()
 
 
 @dataclass(frozen=True)
-class Float:
-    """A number as Python text; `{3}` in it are the indices of the fourth access."""
+class _Skip:
+    """A branch around a loop that would run no times."""
 
-    text: str
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A predicate: an integer is less than another one, or not less."""
-
-    left: Mapping[Product, int]
-    right: Mapping[Product, int]
-    less: bool
+    condition: Predicate
+    values: dict[str, Value]
+    """Of registers, there."""
+    loops: frozenset[str]
+    """Those that were there before it."""
 
 
-def _add(left: Mapping[Product, int], right: Mapping[Product, int], factor: int = 1) -> Sum:
-    found = dict(left)
-    for product, count in right.items():
-        found[product] = found.get(product, 0) + factor * count
-    return {product: count for product, count in found.items() if count}
-
-
-def _multiply(left: Mapping[Product, int], right: Mapping[Product, int]) -> Sum:
-    found: Sum = {}
-    for one, first in left.items():
-        for other, second in right.items():
-            key = tuple(sorted(one + other))
-            found[key] = found.get(key, 0) + first * second
-    return found
-
-
-class _Reader:
+class _Reader(Execution):
     def __init__(self, module: Module, function: Function) -> None:
-        self.name = module.source.name if module.source is not None else "kernel.ptx"
-        self.values: dict[str, Any] = {}
-        self.found = Recognized(module, function)
-        self.here: Instruction | Label | None = None
-
-    def refuse(self, message: str, help: str = "") -> NoReturn:
-        self.found.refuse(self.here, message, help)
+        super().__init__(module, function)
+        self.skips: dict[str, _Skip] = {}  # by the label that they branch to
+        self.totals: dict[str, tuple[Float, Float]] = {}  # of registers that a loop adds to: before it, and after it
 
     def read(self) -> Algorithm:
         body: list[Instruction | Label] = []
@@ -92,61 +94,91 @@ class _Reader:
             if isinstance(one, (Instruction, Label)):
                 body.append(one)
             elif isinstance(one, BlockStatement):
-                self.found.refuse(None, f"`{self.found.function.name}` has statements in braces of their own")
+                self.found.refuse(None, f"`{self.found.name}` has statements in braces of their own")
         self._run(body)
         if not self.found.stores:
             self.here = None
-            self.refuse(f"`{self.found.function.name}` stores no element of an array of f32")
+            self.refuse(f"`{self.found.name}` stores no element of an array of f32")
         text = self.found.text()
-        file = f"<{self.found.function.name} of {self.name}>"
+        source = self.found.module.source
+        file = f"<{self.found.name} of {source.name if source is not None else 'kernel.ptx'}>"
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         space: dict[str, Any] = {"f32": f32}
         exec(compile(text, file, "exec"), space)
-        made = space[self.found.function.name]
-        return replace(algorithm(made), text=text)
-
-    # Execution on symbols.
+        return replace(algorithm(space[self.found.name]), text=text)
 
     def _run(self, body: list[Instruction | Label]) -> None:
         number = 0
         while number < len(body):
             one = self.here = body[number]
             if isinstance(one, Label):
+                if one.name in self.skips:
+                    self._join(self.skips.pop(one.name))
                 back = next((n for n in range(number + 1, len(body)) if _jumps(body[n], one.name)), None)
                 if back is not None:
                     number = self._loop(body, number, back)
                     continue
-            elif one.opcode.mnemonic in ("bra", "ret", "exit"):
-                if not self._leaves(one, body[number + 1 :]):
-                    self.refuse("a branch that is neither a loop nor the end of threads without an element")
-                if one.guard is None:
+            elif one.opcode.jump is not None:
+                if not self._ends(one, body[number + 1 :]):
+                    self._skip(one, body[number + 1 :])
+                elif one.guard is None:
                     return
+                else:
+                    self._leave(self._guard(one))
             else:
-                self._execute(one)
+                self.execute(one)
             number += 1
 
-    def _leaves(self, one: Instruction, rest: list[Instruction | Label]) -> bool:
-        """Whether threads that are out of bounds leave here; the others have indices below a limit."""
-        if one.opcode.mnemonic == "bra":
-            name = _name(one.operands[0])
-            after = [other for other in rest if isinstance(other, Label) and other.name == name]
-            end = rest[rest.index(after[0]) + 1 :] if after else None
-            if end is None or any(isinstance(i, Instruction) and i.opcode.mnemonic not in ("ret", "exit") for i in end):
-                return False
-        if one.guard is None:
-            return True
-        for condition in self._conditions(one.guard):
-            axis = next((name for name in self.found.axes.values() if condition.left == {(name,): 1}), None)
-            if axis is None or condition.less:
-                return False
-            self.found.limits[axis] = dict(condition.right)
-        return True
+    # Branches.
 
-    def _conditions(self, guard: Any) -> list[Compared]:
-        found = self.values.get(_name(guard.register))
-        if not isinstance(found, list):
-            self.refuse(f"`{_name(guard.register)}` does not compare an index with a limit")
-        return [replace(one, less=one.less != guard.negated) for one in found]
+    def _ends(self, one: Instruction, rest: list[Instruction | Label]) -> bool:
+        """Whether threads leave the kernel here."""
+        if one.opcode.jump is not Jump.BRANCH:
+            return one.opcode.jump in (Jump.RETURN, Jump.EXIT)
+        place = _index(rest, name_of(one.operands[0]))
+        after = [] if place is None else [i.opcode.jump for i in rest[place:] if isinstance(i, Instruction)]
+        return bool(after) and all(jump in (Jump.RETURN, Jump.EXIT) for jump in after)
+
+    def _guard(self, one: Instruction) -> Predicate:
+        """The condition of a branch."""
+        assert one.guard is not None
+        found = self.predicate(one.guard.register)
+        return found.negated if one.guard.negated else found
+
+    def _leave(self, condition: Predicate) -> None:
+        """Threads that are out of bounds leave; the others have indices below a limit."""
+        for part in condition.parts:
+            axis = next((name for name in self.found.axes.values() if part.left == {(name,): 1}), None)
+            if axis is None:
+                named = " + ".join("*".join(product) or "1" for product in part.left)
+                self.refuse(
+                    f"threads leave by `{named}`, which is not the index of an element",
+                    "an index is `%ctaid.x * %ntid.x + %tid.x`, or either of `%ctaid.x` and `%tid.x` alone",
+                )
+            if part.relation != "ge" or condition.join == "and":
+                said = f"threads leave where `{axis}` is not beyond a limit"
+                self.refuse(said, "`setp.ge`, or the opposite of `setp.lt`, of an index and a size")
+            self.found.limits[axis] = dict(part.right)
+
+    def _skip(self, one: Instruction, rest: list[Instruction | Label]) -> None:
+        """Remember a branch around a loop that would run no times."""
+        place = _index(rest, name_of(one.operands[0])) if one.opcode.jump is Jump.BRANCH else None
+        if place is None or one.guard is None:
+            self.refuse("a branch that is neither a loop nor the end of threads without an element", _BRANCH)
+        self.skips[name_of(one.operands[0])] = _Skip(self._guard(one), dict(self.values), frozenset(self.found.loops))
+
+    def _join(self, skip: _Skip) -> None:
+        """Where a branch around a loop joins it: what the loop added up is right for no iterations, too."""
+        loops = {axis: limit for axis, limit in self.found.loops.items() if axis not in skip.loops}
+        empty = [Compared(limit, whole(1), "lt") for limit in loops.values()]
+        empty += [Compared(limit, {}, "eq") for limit in loops.values()]
+        if len(loops) != 1 or len(skip.condition.parts) != 1 or skip.condition.parts[0] not in empty:
+            self.refuse("a branch to here that is not around one loop that would run no times", _BRANCH)
+        for name, value in list(self.values.items()):
+            if value != skip.values.get(name) and (skip.values.get(name), value) != self.totals.get(name):
+                del self.values[name]
+
+    # Loops.
 
     def _loop(self, body: list[Instruction | Label], start: int, back: int) -> int:
         """A loop from a label to the branch back to it; returns where the kernel continues."""
@@ -156,58 +188,65 @@ class _Reader:
         end = body[back]
         assert isinstance(end, Instruction)
         steps = self._inductions(inner)
-        counters = {name for name, (_, step) in steps.items() if step == {(): 1}}
-        tests = [one for one in inner if one.opcode.mnemonic == "setp"]
-        counter = next((_name(r) for t in tests for r in t.operands[1:] if _name(r) in counters), None)
+        counters = {name for name, (_, step) in steps.items() if step == whole(1)}
+        tests = [one for one in inner if effects_of(one).computes is Operation.COMPARISON]
+        counter = next((name_of(r) for t in tests for r in t.operands[1:] if name_of(r) in counters), None)
         if counter is None:
             self.refuse("a loop without a counter that grows by one up to a limit")
         axis = self.found.named(counter)
-        entry = {name: first for name, (first, _) in steps.items()}
         for name, (first, step) in steps.items():
-            self.values[name] = _add(first, _multiply(step, {(axis,): 1}))
+            self.values[name] = added(first, multiplied(step, {(axis,): 1}))
         totals = self._totals(inner)
         self._check_carried(inner, {*steps, *totals})
-        limit: Sum | None = None
-        changed = False
-        for one in inner:
-            self.here = one
-            name = _name(one.operands[0])
-            changed = changed or name in steps or name in totals
-            if one.opcode.mnemonic in ("st", "red", "atom"):
-                self.refuse("a store in a loop: only a loop that adds up is recognized")
-            if one.opcode.mnemonic == "bra":
-                if one.guard is None or changed or limit is not None:
-                    self.refuse("a loop that is left in the middle")
-                limit = self._limit(self._conditions(one.guard), axis, entry[counter], leaves=True)
-            elif name in totals:
-                totals[name] = self._added(one, name)
-            else:
-                self._execute(one)
-        self.here = end
-        if end.guard is not None:
-            limit = self._limit(self._conditions(end.guard), axis, entry[counter], leaves=False)
-        if limit is None:
-            self.refuse("a loop without an end")
+        limit, terms = self._iterate(inner, end, axis, {*steps, *totals}, set(totals))
         self.found.loops[axis] = limit
-        for name, value in totals.items():
+        for name, before in totals.items():
             made = f"{self.found.named(name)}_of_{axis}"
-            self.found.sums.append((made, f"sum({value} for {axis} in range({self.found.size(limit)}))"))
-            before = self.values[name].text
-            self.values[name] = Float(made if float(before) == 0 else f"({before} + {made})")
-        for name in {_name(one.operands[0]) for one in inner} - {*totals}:
+            self.found.sums.append((made, f"sum({terms[name]} for {axis} in range({self.found.size(limit)}))"))
+            after = self.values[name] = Float(made if before.constant == 0 else f"({before.text} + {made})")
+            self.totals[name] = before, after
+        for name in {name_of(one.operands[0]) for one in inner} - {*totals}:
             self.values.pop(name, None)
         return back + 1
 
+    def _iterate(
+        self, inner: list[Instruction], end: Instruction, axis: str, carried: set[str], totals: set[str]
+    ) -> tuple[Sum, dict[str, str]]:
+        """Execute one iteration; returns how many there are, and what is added to each total."""
+        limit: Sum | None = None
+        terms: dict[str, str] = {}
+        changed = False
+        for one in inner:
+            self.here = one
+            name = name_of(one.operands[0])
+            changed = changed or name in carried
+            if any(access.kind != "load" for access in effects_of(one).accesses):
+                self.refuse("a store in a loop: only a loop that adds up is recognized")
+            if one.opcode.jump is not None:
+                if one.guard is None or changed or limit is not None:
+                    self.refuse("a loop that is left in the middle")
+                limit = self._limit(self._guard(one), axis, leaves=True)
+            elif name in totals:
+                terms[name] = self._term(one, name)
+            else:
+                self.execute(one)
+        self.here = end
+        if end.guard is not None:
+            limit = self._limit(self._guard(end), axis, leaves=False)
+        if limit is None:
+            self.refuse("a loop without an end")
+        return limit, terms
+
     def _check_carried(self, inner: list[Instruction], known: set[str]) -> None:
         """Refuse numbers that an iteration has from the one before, but for sums and what grows evenly."""
-        writes = [_name(one.operands[0]) for one in inner]
+        writes = [name_of(one.operands[0]) for one in inner]
         for number, one in enumerate(inner):
             self.here = one
             own = writes[number]
             if own in known and writes.count(own) > 1:
                 self.refuse(f"`{own}` is changed twice in an iteration")
             reads = [r.base if isinstance(r, Address) else r for r in one.operands[1:]]
-            for name in filter(None, (_name(r) for r in reads)):
+            for name in filter(None, (name_of(r) for r in reads)):
                 if name in writes[number:] and name not in writes[:number] and name not in known:
                     self.refuse(f"`{name}` is from the iteration before: the loop carries a dependence")
                 if isinstance(self.values.get(name), Float) and name in known and name != own:
@@ -216,186 +255,63 @@ class _Reader:
     def _inductions(self, inner: list[Instruction]) -> dict[str, tuple[Sum, Sum]]:
         """Registers that grow by the same in each iteration: their first value, and by how much."""
         found = {}
+        written = {name_of(one.operands[0]) for one in inner} - {""}
         for one in inner:
-            first, *rest = one.operands
-            name = _name(first)
-            if one.opcode.mnemonic != "add" or name not in self.values or not isinstance(self.values[name], dict):
+            target, *rest = one.operands
+            first = self.values.get(name_of(target))
+            others = [r for r in rest if name_of(r) != name_of(target)]
+            if effects_of(one).computes is not Operation.SUM or not isinstance(first, dict) or len(others) != 1:
                 continue
-            others = [r for r in rest if _name(r) != name]
-            if len(others) == 1 and isinstance(others[0], Immediate):
-                found[name] = (self.values[name], self._whole(others[0]))
-            elif len(others) == 1 and isinstance(self.values.get(_name(others[0])), dict):
-                found[name] = (self.values[name], self.values[_name(others[0])])
+            step = self.values.get(name_of(others[0])) if isinstance(others[0], Register) else self.integer(others[0])
+            if isinstance(step, dict) and name_of(others[0]) not in written:
+                found[name_of(target)] = (first, step)
         return found
 
-    def _totals(self, inner: list[Instruction]) -> dict[str, str]:
-        """Numbers that a loop adds to: they have a value before it."""
-        found = {}
+    def _totals(self, inner: list[Instruction]) -> dict[str, Float]:
+        """Numbers that a loop adds to, and their values before it."""
+        found: dict[str, Float] = {}
         for one in inner:
-            name = _name(one.operands[0]) if one.operands else ""
-            reads = [_name(r) for r in one.operands[1:]]
-            if name in reads and isinstance(self.values.get(name), Float):
+            name = name_of(one.operands[0]) if one.operands else ""
+            before = self.values.get(name)
+            if name in [name_of(r) for r in one.operands[1:]] and isinstance(before, Float):
                 self.here = one
-                if name in found or not _is_number(self.values[name].text):
+                if name in found or before.constant is None:
                     self.refuse(f"`{name}` is changed twice in the loop, or does not start with a number")
-                found[name] = ""
+                found[name] = before
         return found
 
-    def _added(self, one: Instruction, name: str) -> str:  # noqa: RET503 - `refuse` does not return
+    def _term(self, one: Instruction, name: str) -> str:
+        """What an instruction adds to a number."""
         if one.guard is not None:
             self.refuse("a term that some threads skip")
-        terms = [self._operand(r) if _name(r) != name else None for r in one.operands[1:]]
-        match one.opcode.mnemonic, terms:
-            case "fma", [Float(left), Float(right), None]:
+        terms = [None if name_of(r) == name else self.operand(r) for r in one.operands[1:]]
+        match effects_of(one).computes, terms:
+            case Operation.PRODUCT_SUM, [Float(left), Float(right), None]:
                 return f"{left} * {right}"
-            case "add", [None, Float(other)] | [Float(other), None]:
+            case Operation.SUM, [None, Float(other)] | [Float(other), None]:
                 return other
-        self.refuse(f"`{name}` is not a sum: `fma` and `add` add to a number")
+        return self.refuse(f"`{name}` is not a sum: `fma` and `add` add to a number")
 
-    def _limit(self, conditions: list[Compared], axis: str, first: Sum, leaves: bool) -> Sum:  # noqa: RET503 - `refuse` does not return
-        if len(conditions) == 1 and conditions[0].less != leaves:
-            rest = _add(conditions[0].left, {(axis,): 1}, -1)  # what the counter has more than the index
-            if all(axis not in product for product in (*rest, *conditions[0].right)):
+    def _limit(self, condition: Predicate, axis: str, leaves: bool) -> Sum:
+        """How many iterations there are; a counter that grows by one and differs from its limit is below it."""
+        test = condition.parts[0]
+        if len(condition.parts) == 1 and test.relation in (("ge", "eq") if leaves else ("lt", "ne")):
+            rest = added(test.left, {(axis,): 1}, -1)  # what the counter has more than the index
+            if all(axis not in product for product in (*rest, *test.right)):
                 # A test after the counter has grown is for the next iteration.
-                return _add(conditions[0].right, rest if leaves else _add(rest, {(): 1}, -1), -1)
-        self.refuse("the counter of a loop is compared with a limit: `setp.lt`, or `setp.ge` to leave")
-
-    def _execute(self, one: Instruction) -> None:
-        kind = one.opcode.text.split(".")
-        match kind[0]:
-            case "ld" if "param" in kind:
-                self._parameter(one)
-            case "ld" if kind[-1] == "f32" and "shared" not in kind and "local" not in kind:
-                self.values[self._target(one)] = self._element(one)
-            case "st" if kind[-1] == "f32" and "shared" not in kind and "local" not in kind:
-                self._store(one)
-            case "mov" | "cvt" | "cvta":
-                self.values[self._target(one)] = self._operand(one.operands[1])
-            case "setp" if kind[1] in ("lt", "ge"):
-                left, right = (self._integer(r) for r in one.operands[1:3])
-                self.values[self._target(one)] = [Compared(left, right, kind[1] == "lt")]
-            case "or" if kind[-1] == "pred":
-                left, right = (self.values[_name(r)] for r in one.operands[1:3])
-                self.values[self._target(one)] = left + right
-            case "add" | "sub" | "mul" | "mad" | "shl" | "fma" if kind[-1] != "f32":
-                self.values[self._target(one)] = self._indexed(kind[0], one)
-            case "add" | "sub" | "mul" | "fma" if kind[-1] == "f32":
-                parts = [self._number(r) for r in one.operands[1:]]
-                is_fused = kind[0] == "fma"
-                text = "{} * {} + {}".format(*parts) if is_fused else f" {_NUMBERS[kind[0]]} ".join(parts)
-                self.values[self._target(one)] = Float(f"({text})")
-            case _:
-                self.refuse(f"`{one.opcode.text}` is not part of what is recognized", "write the algorithm in Python")
-
-    def _target(self, one: Instruction) -> str:
-        if one.guard is not None:
-            self.refuse("an instruction that some threads skip")
-        return str(_name(one.operands[0]))
-
-    def _parameter(self, one: Instruction) -> None:
-        address = one.operands[1]
-        if not isinstance(address, Address) or address.offset:
-            self.refuse("a part of a parameter")
-        name = _name(address.base)
-        if one.opcode.text.endswith("f32"):
-            self.found.scalars.append(name)
-            self.values[self._target(one)] = Float(name)
-        else:
-            self.values[self._target(one)] = {(name,): 1}
-
-    def _indexed(self, what: str, one: Instruction) -> Sum:
-        values = [self._integer(r) for r in one.operands[1:]]
-        if what == "add" or what == "sub":
-            found = _add(values[0], values[1], 1 if what == "add" else -1)
-        elif what == "shl":
-            if list(values[1]) != [()]:
-                self.refuse("a shift by a number that is not known")
-            found = _multiply(values[0], {(): 1 << values[1][()]})
-        else:
-            found = _multiply(values[0], values[1])
-            if what == "mad":
-                found = _add(found, values[2])
-        for direction in "xyz":
-            block = tuple(sorted((f"%ctaid.{direction}", f"%ntid.{direction}")))
-            if found.get(block) and found.get(block) == found.get((f"%tid.{direction}",)):
-                count = found.pop(block)
-                del found[(f"%tid.{direction}",)]
-                name = self.found.axes.setdefault(direction, self.found.named(_name(one.operands[0])))
-                found = _add(found, {(name,): count})
-        return found
-
-    def _integer(self, operand: Any) -> Sum:  # noqa: RET503 - `refuse` does not return
-        value = self._operand(operand)
-        if isinstance(value, dict):
-            return value
-        self.refuse(f"`{_name(operand)}` is not a sum of indices and sizes")
-
-    def _number(self, operand: Any) -> str:  # noqa: RET503 - `refuse` does not return
-        value = self._operand(operand)
-        if isinstance(value, Float):
-            return value.text
-        self.refuse(f"`{_name(operand)}` is not a number in f32 that is known")
-
-    def _operand(self, operand: Any) -> Any:  # noqa: RET503 - `refuse` does not return
-        match operand:
-            case Register(name=name):
-                if name not in self.values:
-                    self.refuse(f"`{name}` depends on a loop, or is not written")
-                return self.values[name]
-            case SpecialRegister(name=name, component=component):
-                return {(f"{name}.{component}",): 1}
-            case Immediate(value=value, kind="f32"):
-                return Float(repr(struct.unpack("<f", struct.pack("<I", value))[0]))
-            case Immediate(value=value, kind="f64"):
-                return Float(repr(struct.unpack("<d", struct.pack("<Q", value))[0]))
-            case Immediate():
-                return self._whole(operand)
-        self.refuse("an operand that is not a register or a number")
-
-    def _whole(self, operand: Immediate) -> Sum:
-        return {(): int(operand.value)} if operand.value else {}
-
-    def _place(self, one: Instruction, address: Any) -> tuple[str, Mapping[Product, int]]:
-        """The array that an address is in, and how many elements on."""
-        if not isinstance(address, Address) or not isinstance(address.base, Register):
-            self.refuse("an address that is not in a register")
-        value = _add(self._integer(address.base), {(): address.offset})
-        pointers = {p.name for p in self.found.function.parameters if str(p.type) in (".u64", ".b64", ".s64")}
-        found = [product for product in value if len(product) == 1 and product[0] in pointers and value[product] == 1]
-        if len(found) != 1 or any(count % BYTES for product, count in value.items() if product != found[0]):
-            self.refuse("an address that is not a pointer and a multiple of 4 bytes")
-        offset = {product: count // BYTES for product, count in value.items() if product != found[0]}
-        self.found.accesses.append((found[0][0], offset, one))
-        return found[0][0], offset
-
-    def _element(self, one: Instruction) -> Float:
-        array, _ = self._place(one, one.operands[1])
-        return Float(f"{array}[{{{len(self.found.accesses) - 1}}}]")
-
-    def _store(self, one: Instruction) -> None:
-        if one.guard is not None:
-            self.refuse("a store that some threads skip")
-        array, offset = self._place(one, one.operands[0])
-        self.found.stores.append((array, offset, self._number(one.operands[1]), one))
+                return added(test.right, rest if leaves else added(rest, whole(1), -1), -1)
+        return self.refuse("the counter of a loop is compared with a limit: `setp.lt`, or `setp.ge` to leave")
 
 
-def _name(operand: Any) -> str:
-    """The name of a register, a variable or a label; others have none."""
-    return str(getattr(operand, "name", ""))
+def _index(body: list[Instruction | Label], label: str) -> int | None:
+    """Where a label is."""
+    return next((n for n, one in enumerate(body) if isinstance(one, Label) and one.name == label), None)
 
 
 def _jumps(one: Instruction | Label, label: str) -> bool:
     return (
         isinstance(one, Instruction)
-        and one.opcode.mnemonic == "bra"
+        and one.opcode.jump is Jump.BRANCH
         and isinstance(one.operands[0], LabelReference)
-        and _name(one.operands[0]) == label
+        and name_of(one.operands[0]) == label
     )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

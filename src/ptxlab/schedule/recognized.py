@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
+from keyword import iskeyword
 from typing import NoReturn
 
 from ptxlab.ir import Function, Module
+from ptxlab.ir.mangled import last_part, plain
+from ptxlab.ir.origin import at_origin
 from ptxlab.ir.statements import Instruction, Label
 from ptxlab.report import PtxError, error
+from ptxlab.schedule.read import FUNCTIONS
+from ptxlab.schedule.symbolic import Product, Sum
 
-Product = tuple[str, ...]  # sorted symbols
-Sum = dict[Product, int]
+_TAKEN = (*FUNCTIONS, "f32", "grid", "max", "min", "range", "sum")  # names that algorithms use
 Dimension = tuple[Product, int, list[str], int]  # its pitch, the loops that are its index, and what is added to it
 
 
@@ -35,16 +41,34 @@ class Recognized:
     stores: list[tuple[str, Mapping[Product, int], str, Instruction]] = field(default_factory=list)
     scalars: list[str] = field(default_factory=list)
     """Parameters that are numbers."""
+    threads: dict[str, int] = field(default_factory=dict)
+    """Of a block, by dimension, where the kernel says so."""
+
+    @property
+    def name(self) -> str:
+        """What the kernel is called, as a name of Python."""
+        return _identifier(last_part(plain(self.function.name)))
+
+    @cached_property
+    def parameters(self) -> dict[str, str]:
+        """The names of parameters in Python."""
+        return {p.name: _identifier(p.called or p.name) for p in self.function.parameters}
+
+    @cached_property
+    def pointers(self) -> set[str]:
+        """The parameters that may be addresses."""
+        return {self.parameters[p.name] for p in self.function.parameters if p.type is not None and p.type.bits == 64}
 
     def refuse(self, where: Instruction | Label | None, message: str, help: str = "") -> NoReturn:
         """Refuse the kernel on a line of it."""
         span = None if where is None else self.module.span(where)
-        raise PtxError([error("not-an-algorithm", message, span, helps=[help] if help else [])])
+        found = error("not-an-algorithm", message, span, helps=[help] if help else [])
+        raise PtxError(at_origin(self.module, [found]))
 
     def named(self, register: str) -> str:
         """A register as a name of Python that nothing else has."""
-        name = "".join(c if c.isalnum() or c == "_" else "_" for c in register.lstrip("%"))
-        taken = {p.name for p in self.function.parameters} | {*self.axes.values(), *self.loops}
+        name = _identifier(register.lstrip("%"))
+        taken = {*self.parameters.values(), *self.axes.values(), *self.loops}
         return f"{name}_" if name in taken else name
 
     def size(self, value: Mapping[Product, int]) -> str:
@@ -55,6 +79,13 @@ class Recognized:
                 self.refuse(None, "an extent that is a product")
             parts.append(str(count) if not product else product[0] if count == 1 else f"{count} * {product[0]}")
         return " + ".join(parts) or "0"
+
+    def number(self, value: Mapping[Product, int], one: Instruction) -> str:
+        """An integer that is a size, as a number."""
+        names = {name for product in value for name in product}
+        if not value or not names <= {*self.parameters.values()} - self.pointers:
+            self.refuse(one, "an index as a number", "write the algorithm in Python")
+        return f"({self.size(value)})"
 
     def _strides(self, array: str, offset: Mapping[Product, int], one: Instruction) -> list[Dimension]:
         """The dimensions of an access, from the outermost."""
@@ -100,12 +131,12 @@ class Recognized:
             if "?" in shape or shapes.setdefault(array, shape) != shape:
                 self.refuse(one, f"`{array}` is read with two shapes, or one that is not known")
             indices.append(", ".join(index))
-        given = [p.name for p in self.function.parameters if p.name in shapes or p.name in self.scalars]
+        given = [name for name in self.parameters.values() if name in shapes or name in self.scalars]
         types = {name: f"f32[{', '.join(n if n.isdigit() else repr(n) for n in shapes[name])}]" for name in shapes}
         head = ", ".join(f"{name}: {types.get(name, 'f32')}" for name in given)
         used = {name for dimensions in written for _, _, names, _ in dimensions for name in names}
         axes = [axis for axis in reversed(self._ordered(written)) if axis in used][::-1]
-        lines = [f"def {self.function.name}({head}):"]
+        lines = [f"def {self.name}({head}):"]
         limits = ", ".join(sizes[axis] for axis in axes)
         lines.append(f"    for {', '.join(axes)} in {'grid' if len(axes) > 1 else 'range'}({limits}):")
         lines += [f"        {name} = {text}" for name, text in self.sums]
@@ -117,3 +148,9 @@ class Recognized:
     def _ordered(self, written: list[list[Dimension]]) -> list[str]:
         """The independent loops, as the result is stored: rows first."""
         return list(dict.fromkeys(name for dimensions in written for _, _, names, _ in dimensions for name in names))
+
+
+def _identifier(name: str) -> str:
+    """A name as one of Python that means nothing else there."""
+    found = re.sub(r"\W", "_", name)
+    return f"{found}_" if iskeyword(found) or found in _TAKEN else found
