@@ -377,6 +377,42 @@ def test_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_solver
+def test_no_question_after_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a limit in seconds, each question gets what is left; then none is asked."""
+    given: list[float] = []
+    make = solver.Clock.solver
+
+    def noted(clock: solver.Clock, milliseconds: int) -> Any:
+        made = make(clock, milliseconds)
+        given.append(clock.left)
+        return made
+
+    monkeypatch.setattr(solver.Clock, "solver", noted)
+    tested = kernel("mad.wide.u32 %d1, %t, %n, %x;\nst.global.u32 [%d1], %t;")
+    assert ptxlab.prove(tested, replays=False, timeout=5).gaps
+    assert given
+    assert max(given) <= 5
+    given.clear()
+    found = ptxlab.prove(tested, replays=False, timeout=1e-9)
+    assert not given
+    assert "the time for the proof is over" in str(found)
+
+
+COPIED = """mad.wide.u32 %d1, %t, 4, %x;
+mov.u32 %r1, tile;
+mad.lo.u32 %r1, %t, 4, %r1;
+cp.async.ca.shared.global [%r1], [%d1], 4;
+"""
+
+
+@needs_solver
+@pytest.mark.parametrize(("wait", "level"), [("cp.async.wait_all;", "proved"), ("", "not-proved")])
+def test_a_copy_under_way_when_the_kernel_ends(wait: str, level: str) -> None:
+    found = ptxlab.prove(kernel(COPIED + wait), assume="len(x) == 64", replays=False)
+    assert found.level == level, str(found)
+
+
+@needs_solver
 def test_an_example_is_run_first() -> None:
     body = "mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x;\nld.global.u32 %r2, [%d1];"
     found = ptxlab.prove(kernel(body), [np.zeros(63, np.uint32), 63])

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.kernels.wgmma_steps import Shape, product
+from ptxlab.kernels.wgmma_steps import product
+from ptxlab.kernels.wgmma_steps.parts import Shape
 from ptxlab.prove import solver
 from tests.prove.rings import ASSUMED, judge, ring
 
@@ -125,3 +126,26 @@ def test_warpgroup_mmas_of_any_size(step: str, shape: Shape) -> None:
     if step == "ring":
         wrong = launch.changed(("wgmma.wait_group.sync.aligned 1;", "wgmma.wait_group.sync.aligned 2;"))
         assert ptxlab.prove(wrong, assume=given, timeout=600).level == "counterexample"
+
+
+def test_a_copy_under_way_at_the_end() -> None:
+    """Nothing reads what the last bulk copy writes, so there is no race; the block's memory is written all the same."""
+    found = copy(("    @%first cp.async.bulk.wait_group 0;\n", ""), replays=False)
+    assert found.level == "not-proved"
+    assert [gap.kind for gap in found.gaps] == ["exit"], str(found)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ((".version 8.6", ".version 9.4"), ("bytes [tile], [%rd0, {%r1, %r2}], [full];",
+         "bytes.multicast::cluster::16b [tile], [%rd0, {%r1, %r2}], [full], %mask;"),
+         ("    mov.b64 %rd1, target;", "    .reg .b16 %mask;\n    mov.b16 %mask, 1;\n    mov.b64 %rd1, target;")),
+        ((".target sm_90", ".target sm_100a"), ("global.mbarrier::complete_tx::bytes [tile], [%rd0, {%r1, %r2}]",
+         "global.tile::gather4.mbarrier::complete_tx::bytes [tile], [%rd0, {%r1, %r2, %r2, %r2, %r2}]")),
+    ],
+)  # fmt: skip
+def test_modifiers_that_are_not_followed(change: tuple[tuple[str, str], ...]) -> None:
+    (gap,) = copy(*change, replays=False).gaps
+    assert "is not followed" in gap.reason
+    assert "cp.async.bulk.tensor" in gap.reason

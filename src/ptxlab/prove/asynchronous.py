@@ -8,6 +8,7 @@ from ptxlab import ir
 from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import LONG, WORD
 from ptxlab.isa import Jump, Match
+from ptxlab.isa.units.fragment import extents
 
 from .descriptors import matrix
 from .maps import coordinates_of, map_of
@@ -69,7 +70,7 @@ class Asynchronous:
         after.commits = int(match.effects.does(unit, "commit"))
         if match.effects.does(unit, "wait") and (count is None or count.is_constant):
             after.waits = 0 if count is None else count.constant
-            if ".read" in self._text(here):
+            if match.candidate.modifiers.read:
                 after.units = ("bulk.read",)
             self.notes.event("group", here, after)
         return after
@@ -89,10 +90,10 @@ class Asynchronous:
     def _bulk(self, here: Here, match: Match) -> None:
         """Note the start of a bulk copy, of a box of a tensor or of bytes in a row."""
         accesses = {access.operand: access for access in match.effects.accesses}
-        words = self._text(here).split(".")
-        is_load = words.count("mbarrier::complete_tx::bytes") == 1 and "mbar" in accesses
-        is_reduction = any(one.kind == "update" for operand, one in accesses.items() if operand != "mbar")
-        if {"multicast::cluster", "im2col", "gather4", "scatter4"} & set(words) or is_reduction or not accesses:
+        modifiers = match.candidate.modifiers
+        is_load = "mbar" in accesses
+        is_other = modifiers.multicast or modifiers.mode not in (None, "tile") or modifiers.oob or modifiers.cp_mask
+        if is_other or match.effects.reduction is not None or not accesses:
             raise self._unsupported(here)
         if "map" in accesses:
             name = map_of(self._address(here, match, "map"))
@@ -102,7 +103,7 @@ class Asynchronous:
             size: int | None = self.terms.boxes[name].bytes
         else:
             name, size = "", self._number(here, match, "size")
-        if size is None or (not is_load and "bulk_group" not in words):
+        if size is None or not (is_load or modifiers.bulk_group):
             raise self._unsupported(here)
         for operand, access in accesses.items():
             if operand == "map":
@@ -133,11 +134,11 @@ class Asynchronous:
 
     def _multiply(self, here: Here, match: Match) -> None:
         """Note what an MMA of a warpgroup reads of shared memory."""
-        text = self._text(here)
-        if ".sp." in text or here.guard != TRUE:
+        modifiers = match.candidate.modifiers
+        if modifiers.sp or here.guard != TRUE:
             raise self._unsupported(here)
-        n = next(int(word.partition("n")[2].partition("k")[0]) for word in text.split(".") if word.startswith("m64n"))
-        for name, rows in (("a", 64), ("b", n)):
+        m, n, _ = extents(modifiers.shape)
+        for name, rows in (("a", m), ("b", n)):
             bits = self.effects.operand(here, match, f"{name}_desc", LONG)
             if bits is None:
                 continue  # A in registers
@@ -152,20 +153,22 @@ class Asynchronous:
     # mbarriers.
 
     def _mbarrier(self, here: Here, match: Match, names: set[str]) -> Segment:
-        words = self._text(here).split(".")
-        if "relaxed" in words or "noinc" in words or here.loops[1:]:
+        modifiers = match.candidate.modifiers
+        is_other = modifiers.sem == "relaxed" or modifiers.nocomplete or modifiers.phase or modifiers.layout
+        if is_other or here.loops[1:]:
             raise self._unsupported(here)
         if names == {"initialize"}:
             count = self.effects.operand(here, match, "count")
             address = self.effects.access(here, match, "a", "store", "shared", 8, "weak")
             self.notes.event("init", here, address=address, value=count)
             return here.segment
-        if names == {"wait"} and "parity" in words and here.guard == TRUE:
+        parity = self.effects.operand(here, match, "parity")
+        if names == {"wait"} and parity is not None and here.guard == TRUE:
             self.waits[here.at] = self._repeated(here)
             address = self.effects.access(here, match, "a", "load", "shared", 8, STRONG)
-            self.notes.event("wait", here, address=address, value=self.effects.operand(here, match, "parity"))
+            self.notes.event("wait", here, address=address, value=parity)
             return here.segment
-        if "arrive" in names and names <= {"arrive", "expect"} and "shared::cluster" not in words:
+        if "arrive" in names and names <= {"arrive", "expect"} and modifiers.space != "shared::cluster":
             count = self.effects.operand(here, match, "count")
             bytes = self._number(here, match, "bytes") if "expect" in names else 0
             if bytes is None:

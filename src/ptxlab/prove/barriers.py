@@ -11,7 +11,6 @@ from .intervals import Pair
 from .questions import Obligation, Questions
 from .reasons import why
 from .segments import Decision
-from .solver import check
 from .terms import TRUE, Loop, is_uniform
 
 
@@ -58,6 +57,9 @@ class Barriers:
         about = f"all threads of a {whose} decide alike on the way to a {where}"
         if is_uniform([decision.condition], same):
             return Obligation(kind, (decision.line,), "proved", about, argument="uniform by construction")
+        over = self.questions.in_time(kind, (decision.line,), about)
+        if over is not None:
+            return over
         turns = dict.fromkeys(decision.loops, 0)
         start = _At(decision.loops)
         pair = Pair(start, (turns, turns), same_block=True, same_warp=is_of_warp or None)  # type: ignore[arg-type]
@@ -67,7 +69,7 @@ class Barriers:
         one, other = (b.holds(decision.condition) for b in threads)
         apart = self.questions.apart(pair, *threads)
         facts = [fact for b in threads for fact in b.facts]
-        status, _ = check([*facts, *apart, one != other], milliseconds)
+        status, _ = self.questions.clock.check([*facts, *apart, one != other], milliseconds)
         if status == "unsat":
             return Obligation(kind, (decision.line,), "proved", about, argument="bit-vectors, two threads")
         reason, help = why(status, [decision.condition], None)
@@ -88,7 +90,9 @@ class Barriers:
             self.questions.enter(t, pair, thread, decision.path, decision.loops, [decision.condition])
             conditions.append(t.holds(decision.condition))
             formulas += t.facts
-        return check([*formulas, conditions[0] != conditions[1], *space.products(), *space.facts], milliseconds)[1]
+        return self.questions.clock.check(
+            [*formulas, conditions[0] != conditions[1], *space.products(), *space.facts], milliseconds
+        )[1]
 
 
 @dataclass(eq=False)

@@ -12,7 +12,7 @@ from .intervals import Pair, Reached
 from .objects import Group, Object, Objects
 from .questions import Obligation, Questions
 from .reasons import why
-from .solver import check, z3
+from .solver import z3
 
 _UNSIGNED = {32: WORD, 64: LONG}
 
@@ -43,13 +43,16 @@ class Bounds:
         low, high = group.offset.bounds
         if group.object.bytes is not None and low >= 0 and high + highest <= group.object.bytes:
             return Obligation("bounds", group.lines, "proved", about, argument="ranges")
+        over = self.questions.in_time("bounds", group.lines, about)
+        if over is not None:
+            return over
         status, _ = self._outside(group, milliseconds)
         if status != "unsat" and group.object.bytes is not None:
             b = self.questions.bits(pair, 0)
             self.questions.enter(b, pair, 0, access.path, access.segment.loops, [group.offset])
             value = z3.ZeroExt(8, b.number(group.offset))
             limit = z3.BitVecVal(group.object.bytes, value.size())
-            again, _ = check([*b.facts, z3.UGT(value + highest, limit)], milliseconds)
+            again, _ = self.questions.clock.check([*b.facts, z3.UGT(value + highest, limit)], milliseconds)
             if again == "unsat":
                 return Obligation("bounds", group.lines, "proved", about, argument="bit-vectors")
         if status == "unsat":
@@ -68,7 +71,7 @@ class Bounds:
         start = t.number(group.offset.as_type(_UNSIGNED[group.offset.type.width]))
         inside = space.at_most(start.plus(Poly.of(highest)), self.questions.length(group.object))
         lemmas = space.products() if products else space.lemmas()
-        return check([*t.facts, z3.Not(inside), *lemmas, *space.facts], milliseconds)
+        return self.questions.clock.check([*t.facts, z3.Not(inside), *lemmas, *space.facts], milliseconds)
 
     def _alignment(self, group: Group, milliseconds: int) -> Obligation:
         access = group.first
@@ -80,6 +83,9 @@ class Bounds:
         if group.object.align % access.align:
             reason = f"`{group.object.name}` is aligned to {group.object.align} bytes only"
             return Obligation("alignment", group.lines, "open", about, reason)
+        over = self.questions.in_time("alignment", group.lines, about)
+        if over is not None:
+            return over
         status, _ = self._misaligned(group, milliseconds)
         if status != "unsat":
             pair = Pair(None, ({}, {}), same_block=True)
@@ -88,7 +94,7 @@ class Bounds:
             value = b.number(group.offset)
             distances = {(number - numbers[0]) % access.align for number in numbers}
             wrong = z3.Or(*((value + distance) & (access.align - 1) != 0 for distance in distances))
-            if check([*b.facts, wrong], milliseconds)[0] == "unsat":
+            if self.questions.clock.check([*b.facts, wrong], milliseconds)[0] == "unsat":
                 status = "unsat"
         if status == "unsat":
             return Obligation("alignment", group.lines, "proved", about, argument="integers")
@@ -106,4 +112,4 @@ class Bounds:
         rests = [space.divided(start.plus(Poly.of(number - group.distances[0][0])), access.align)[1]
                  for number in sorted({distance for distance, _ in group.distances})]  # fmt: skip
         wrong = z3.Or(*(space.formula(rest) != 0 for rest in rests))
-        return check([*t.facts, *space.multiples(), *space.facts, wrong], milliseconds)
+        return self.questions.clock.check([*t.facts, *space.multiples(), *space.facts, wrong], milliseconds)

@@ -19,6 +19,7 @@ FREE = 1 << 20  # a turn of which nothing is known
 MOST_TURNS = 6  # that are counted
 PHASED = ("mbarrier", "phase")  # operations that a phase of an mbarrier completes
 _FIXED = (SPECIAL, PARAMETER)
+Turns = dict[Loop, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +27,14 @@ class Pending:
     """A copy that may be under way at the start of a segment.
 
     `since`: how many turns the loops around the copy have made since it started, or `FREE`. `exact`: of the other loops
-    around the segment, which turn it is.
+    around the segment, which turn it is. `left`: of loops around the copy that were left, in which turn, likewise.
     """
 
     copy: Access
     segment: Segment
     since: dict[Loop, int]
     exact: dict[Loop, int]
+    left: dict[Loop, int]
 
 
 def pending(segments: Sequence[Segment]) -> Iterator[Pending]:
@@ -47,22 +49,21 @@ def pending(segments: Sequence[Segment]) -> Iterator[Pending]:
 def _followed(copy: Access, most: int) -> Iterator[Pending]:
     start = copy.segment
     seen: set[tuple[object, ...]] = set()
-    waiting: list[tuple[Segment, int, dict[Loop, int], dict[Loop, int]]] = [
-        (start, 0, dict.fromkeys(start.loops, 0), {})
-    ]
+    waiting: list[tuple[Segment, int, Turns, Turns, Turns]] = [(start, 0, dict.fromkeys(start.loops, 0), {}, {})]
     while waiting:
-        segment, commits, since, exact = waiting.pop()
+        segment, commits, since, exact, left = waiting.pop()
         for after, back in segment.successors:
             is_own = copy.unit in after.units and _holds(after.condition, copy)
             committed = min(commits + after.commits, most) if is_own else commits
             if is_own and after.waits is not None and committed > after.waits:
                 continue
             turns, others = _moved(segment, after, back, since, exact)
-            key = (after, committed, frozenset(turns.items()), frozenset(others.items()))
+            gone = {loop: left.get(loop, turn) for loop, turn in since.items() if loop not in after.loops}
+            key = (after, committed, *(frozenset(one.items()) for one in (turns, others, gone)))
             if key not in seen:
                 seen.add(key)
-                waiting.append((after, committed, turns, others))
-                yield Pending(copy, after, turns, others)
+                waiting.append((after, committed, turns, others, gone))
+                yield Pending(copy, after, turns, others, gone)
 
 
 def _holds(condition: Linear, copy: Access) -> bool:

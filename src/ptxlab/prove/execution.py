@@ -22,6 +22,7 @@ from .effects import Effects
 from .loops import closed_form, continued, limits_of, spread
 from .registers import Registers
 from .segments import Arrival, Here, Notes, Path, Segment, State, UnsupportedError, joined
+from .solver import Clock
 from .terms import FALSE, TRUE, Loop, Symbol, Terms, is_uniform
 
 MOST_UNROLLED = 80  # of a loop that runs turn by turn
@@ -32,8 +33,8 @@ ROUNDS = 4  # in which closed forms of a loop are found, each with those before
 class Execution:
     """One run of a kernel for all threads."""
 
-    def __init__(self, facts: Facts, terms: Terms, lines: Sequence[int]) -> None:
-        self.facts, self.terms, self.notes = facts, terms, Notes(lines)
+    def __init__(self, facts: Facts, terms: Terms, lines: Sequence[int], clock: Clock) -> None:
+        self.facts, self.terms, self.notes, self._clock = facts, terms, Notes(lines), clock
         self._registers = Registers(facts, terms, lines)
         self._effects = Effects(self._registers, self.notes)
         self._steps = 0
@@ -118,6 +119,8 @@ class Execution:
             self._steps += 1
             if self._steps > MOST_STEPS:
                 raise UnsupportedError(at, "the kernel is too long: loops that run turn by turn take too many steps")
+            if self._clock.is_over:
+                raise UnsupportedError(at, "the time for the proof is over", "raise `--timeout`")
             guard = self._registers.guard(at, state, path)
             if guard == FALSE:
                 continue
@@ -130,6 +133,8 @@ class Execution:
                 targets = flow.targets.get(at, ()) if jump.branches else ()
                 taken = Arrival(joined(path, guard), self._known(guard, state), segment)
                 leaving += [(target, taken) for target in targets if target != END]
+                if jump in (Jump.RETURN, Jump.EXIT):
+                    segment.exits.append(taken.path)
                 if guard == TRUE:
                     return leaving
                 path, state = joined(path, terms.negated(guard)), self._known(terms.negated(guard), state)

@@ -19,7 +19,7 @@ from ptxlab.flow.ranges import limits
 from ptxlab.flow.steps import Step
 from ptxlab.isa.types import Type
 
-from .solver import limited, z3
+from .solver import Clock, z3
 from .translation import Namer, Translation
 
 WRAP_MILLISECONDS = 1_000
@@ -79,7 +79,8 @@ class Poly:
 class Space:
     """The variables of a question, their bounds, and the comparisons in it: of one thread or of two."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock or Clock()
         self.bounds: dict[str, tuple[int, int]] = {}
         self.facts: list[Any] = []
         self._compared: dict[frozenset[tuple[Monomial, int]], Poly] = {}
@@ -280,7 +281,9 @@ class Integers(Translation):
 
     def _is_possible(self, formula: Any) -> bool:
         """Whether something can hold here, as far as the solver finds out in a short time."""
-        solver = limited(WRAP_MILLISECONDS)
+        if self.space.clock.is_over:
+            return True
+        solver = self.space.clock.solver(WRAP_MILLISECONDS)
         solver.add(*self.facts, *self.space.facts, formula)
         if solver.check() == z3.unsat:
             return False

@@ -7,19 +7,21 @@ from collections.abc import Callable
 from .barriers import Barriers
 from .bounds import Bounds
 from .execution import Execution
+from .exits import show_exits
 from .objects import Object, Objects
 from .orders import PROXY, Orders
 from .questions import Obligation, Questions
 from .races import Races
 from .reasons import unknown_address
 from .rings import Rings
+from .solver import Clock
 from .tensors import Tensors
 
 
 class Proof:
     """The obligations of a kernel, each with what came of it."""
 
-    def __init__(self, execution: Execution, shared: int, sizes: dict[str, int]) -> None:
+    def __init__(self, execution: Execution, shared: int, sizes: dict[str, int], clock: Clock) -> None:
         accesses = [access for segment in execution.notes.segments for access in segment.accesses]
         self.orders: Orders | None = None
         """What mbarriers order; None without them, so that it does not matter where between barriers accesses are."""
@@ -30,7 +32,7 @@ class Proof:
             for access in accesses:
                 access.epoch = 0
         self.execution, self.objects = execution, Objects(accesses, shared, sizes)
-        self.questions = Questions(execution.terms, sizes)
+        self.questions = Questions(execution.terms, sizes, clock)
         self.obligations: list[Obligation] = []
 
     def show_known(self) -> None:
@@ -58,8 +60,14 @@ class Proof:
         if self.orders is not None:
             self.obligations += Rings(self.orders, self.questions).show(milliseconds)
 
-    def show_races(self, milliseconds: int, deadline: float) -> None:
+    def show_exits(self, milliseconds: int) -> None:
+        """Show that what is asynchronous in shared memory is complete when the kernel ends."""
+        self.obligations += show_exits(self.execution, self.questions, milliseconds)
+        if self.orders is not None:
+            self.obligations += Rings(self.orders, self.questions).show_exits(milliseconds)
+
+    def show_races(self, milliseconds: int) -> None:
         """Show that no two accesses of different threads conflict."""
         races = Races(self.execution, self.objects, self.questions, self.orders)
-        self.obligations += races.show(milliseconds, deadline)
+        self.obligations += races.show(milliseconds)
         self.obligations += Tensors(self.execution, self.questions).show(milliseconds)

@@ -23,7 +23,7 @@ from .proof import Proof
 from .questions import PATIENT, QUICK, Obligation
 from .replay import UNORDERED, WRONG, replay, wrong_in
 from .segments import UnsupportedError
-from .solver import require_solver
+from .solver import Clock, require_solver
 from .terms import AXES, Box, Terms, leaves
 from .verdict import OPEN, PROVED, REFUTED, Counterexample, Gap, Verdict, count
 
@@ -86,8 +86,7 @@ class _Proving:
     ) -> None:  # fmt: skip
         self.kernel, self.block, self.shared, self.assume = kernel, block, shared, assume
         self.example, self.args, self.bounds, self.replays = example, args, bounds, replays
-        self.start = monotonic()
-        self.timeout, self.deadline = timeout, self.start + timeout
+        self.clock = Clock(timeout)
         self.outline: list[str] = []
         self.guessed: list[str] = []
 
@@ -95,7 +94,7 @@ class _Proving:
         """The answer."""
         if self.example is not None and self.replays and self.args is not None:
             args = [np.array(one) if isinstance(one, np.ndarray) else one for one in self.args]
-            finding = wrong_in(self.kernel, self.example.grid, self.block, args, self.shared, self.timeout)
+            finding = wrong_in(self.kernel, self.example.grid, self.block, args, self.shared, self.clock.left)
             if finding is not None:
                 return self._say(REFUTED, counterexample=Counterexample(
                     finding, self.example.grid, self.block, dict(self.example.numbers), dict(self.example.lengths)
@@ -103,8 +102,9 @@ class _Proving:
         facts = Facts.of(self.kernel)
         lines = _lines(self.kernel, facts)
         try:
-            execution = Execution(facts, Terms(facts, self.block, self.shared, self._boxes()), lines)
-            proof = Proof(execution, self.shared, dict(self.example.sizes) if self.example else {})
+            execution = Execution(facts, Terms(facts, self.block, self.shared, self._boxes()), lines, self.clock)
+            sizes = dict(self.example.sizes) if self.example else {}
+            proof = Proof(execution, self.shared, sizes, self.clock)
         except UnsupportedError as wrong:
             gap = Gap("unsupported", (lines[wrong.at],), "this is not followed", wrong.reason, wrong.help)
             return self._say(OPEN, [gap])
@@ -121,7 +121,8 @@ class _Proving:
         proof.obligations += self._bounds()
         proof.show_barriers(QUICK)
         proof.show_mbarriers(QUICK)
-        proof.show_races(QUICK, self.deadline)
+        proof.show_races(QUICK)
+        proof.show_exits(QUICK)
         self._retry()
         open = [one for one in proof.obligations if one.status != PROVED]
         for one in proof.obligations:
@@ -220,7 +221,7 @@ class _Proving:
             return before, proof.show_bounds(concerns, QUICK)
         first: tuple[list[str], list[Obligation]] | None = None
         for number, guess in enumerate(length_guesses(name, self.example, self.block)):
-            if number >= MOST_GUESSES or monotonic() > self.deadline:
+            if number >= MOST_GUESSES or self.clock.is_over:
                 break
             proof.questions.contracts = self._contracts([*before, guess])
             proof.questions.forget()
@@ -270,13 +271,13 @@ class _Proving:
         tried = 0
         try:
             for one in open:
-                if one.again is None or tried >= MOST_REPLAYS or monotonic() > self.deadline:
+                if one.again is None or tried >= MOST_REPLAYS or self.clock.is_over:
                     continue
                 tried += 1
                 model = one.again(PATIENT // 3)
                 if model is None:
                     continue
-                found = replay(self.kernel, self.block, self.shared, model, sizes, said, codes, self.timeout)
+                found = replay(self.kernel, self.block, self.shared, model, sizes, said, codes, self.clock.left)
                 if found is not None:
                     return found
         finally:
@@ -290,7 +291,7 @@ class _Proving:
         kinds = [one.kind for one in proof.obligations if one.status == PROVED] if proof else []
         return Verdict(
             level, self.kernel.title, self._assumptions(), gaps, counterexample, self.outline, count(kinds),
-            monotonic() - self.start, self.bounds,
+            monotonic() - self.clock.start, self.bounds,
         )  # fmt: skip
 
     def _assumptions(self) -> list[str]:

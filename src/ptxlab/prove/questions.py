@@ -14,7 +14,7 @@ from .integers import Integers, Poly, Space
 from .intervals import Pair
 from .objects import Object
 from .segments import Path
-from .solver import z3
+from .solver import Clock, z3
 from .terms import AXES, Loop, Terms
 from .translation import Translation
 
@@ -41,12 +41,18 @@ class Obligation:
 class Questions:
     """What is the same in all questions: the threads, and what is assumed of sizes, lengths and the grid."""
 
-    def __init__(self, terms: Terms, sizes: dict[str, int]) -> None:
-        self.terms, self.sizes = terms, sizes
+    def __init__(self, terms: Terms, sizes: dict[str, int], clock: Clock) -> None:
+        self.terms, self.sizes, self.clock = terms, sizes, clock
         self.ranges: dict[str, tuple[int, int]] = {}
         """The variables of all questions: sizes, lengths and the grid."""
         self.contracts: list[Callable[[Space], Any]] = []
         self._exact: dict[tuple[Path, tuple[Loop, ...]], set[Linear | Atom]] = defaultdict(set)
+
+    def in_time(self, kind: str, lines: tuple[int, ...], about: str) -> Obligation | None:
+        """None as long as there is time; what is not shown after that."""
+        if not self.clock.is_over:
+            return None
+        return Obligation(kind, lines, "open", about, "the time for the proof is over", "raise `--timeout`")
 
     def forget(self) -> None:
         """Forget what was shown not to wrap: the contracts are others now."""
@@ -54,7 +60,7 @@ class Questions:
 
     def space(self) -> Space:
         """The variables of a question, with those that contracts may name."""
-        found = Space()
+        found = Space(self.clock)
         for name, (low, high) in self.ranges.items():
             found.variable(name, low, high)
         for contract in self.contracts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from time import monotonic
 from typing import Any
 
 from ptxlab.flow.expressions import Linear, linear
@@ -19,7 +18,7 @@ from .orders import PROXY, Before, Orders
 from .phases import loop_of
 from .questions import Obligation, Questions
 from .reasons import why
-from .solver import check, z3
+from .solver import z3
 from .translation import Translation
 
 _UNSIGNED = {32: WORD, 64: LONG}
@@ -33,21 +32,21 @@ class Races:
     ) -> None:
         self.execution, self.objects, self.questions, self.orders = execution, objects, questions, orders
 
-    def show(self, milliseconds: int, deadline: float) -> Iterator[Obligation]:
+    def show(self, milliseconds: int) -> Iterator[Obligation]:
         """Show that no two accesses of different threads conflict."""
         segments = self.execution.notes.segments
         has_warps = any(one.is_of_warp for one in segments)
         for same_warp in (False, True) if has_warps else (None,):
-            yield from self._show_block(same_warp, milliseconds, deadline)
-        yield from self._show_copies(milliseconds, deadline)
-        yield from self._show_phased(milliseconds, deadline)
+            yield from self._show_block(same_warp, milliseconds)
+        yield from self._show_copies(milliseconds)
+        yield from self._show_phased(milliseconds)
         groups = [one for one in self.objects.groups(Reached(access, {}) for access in self.objects.accesses)
                   if one.object.space == "global"]  # fmt: skip
         for one, other in _conflicting(groups):
             pair = Pair(None, ({}, {}), same_block=False)
-            yield self._race(one, other, pair, milliseconds, deadline)
+            yield self._race(one, other, pair, milliseconds)
 
-    def _show_block(self, same_warp: bool | None, milliseconds: int, deadline: float) -> Iterator[Obligation]:
+    def _show_block(self, same_warp: bool | None, milliseconds: int) -> Iterator[Obligation]:
         """Show that no two accesses in a block conflict: of any threads, or of threads of one warp, or of two."""
         done: set[tuple[Any, ...]] = set()
         run = self.execution
@@ -60,9 +59,9 @@ class Races:
                     done.add(key)
                     pair = Pair(interval.start, (one.turns, other.turns), same_block=True, same_warp=same_warp,
                                 may_be_one=any(group.first.is_collective for group in (one, other)))  # fmt: skip
-                    yield self._race(one, other, pair, milliseconds, deadline)
+                    yield self._race(one, other, pair, milliseconds)
 
-    def _show_copies(self, milliseconds: int, deadline: float) -> Iterator[Obligation]:
+    def _show_copies(self, milliseconds: int) -> Iterator[Obligation]:
         """Show that no thread accesses what a copy that it started may still write, or writes what it may read."""
         done: set[tuple[Any, ...]] = set()
         for one in pending(self.execution.notes.segments):
@@ -78,9 +77,9 @@ class Races:
                     if is_conflict and key not in done:
                         done.add(key)
                         pair = Pair(start, (copy.turns, other.turns), same_block=True, same_thread=True)
-                        yield self._race(copy, other, pair, milliseconds, deadline)
+                        yield self._race(copy, other, pair, milliseconds)
 
-    def _show_phased(self, milliseconds: int, deadline: float) -> Iterator[Obligation]:
+    def _show_phased(self, milliseconds: int) -> Iterator[Obligation]:
         """Show the same in any turns of two accesses: of those that phases complete, and of the asynchronous proxy.
 
         What threads write must be known to that proxy before it accesses the same bytes.
@@ -89,9 +88,9 @@ class Races:
         for one, other in _conflicting(self.objects.groups(any_turns)):
             pair = Pair(None, (one.turns, other.turns), same_block=True, may_be_one=True)
             if any(group.first.unit in PHASED for group in (one, other)) or _meet(one, other):
-                yield self._race(one, other, pair, milliseconds, deadline)
+                yield self._race(one, other, pair, milliseconds)
 
-    def _race(self, one: Group, other: Group, pair: Pair, milliseconds: int, deadline: float) -> Obligation:
+    def _race(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> Obligation:
         kind = f"race {one.object.space}"
         where = "threads of a block" if pair.same_block else "threads of different blocks"
         where = "a copy and the thread that started it" if pair.same_thread else where
@@ -99,8 +98,9 @@ class Races:
             where = "threads and the asynchronous proxy, which wants a `fence.proxy.async`"
         about = f"no race on {one.object.name} between {where}"
         lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
-        if monotonic() > deadline:
-            return Obligation(kind, lines, "open", about, "the time for the proof is over", "raise `--timeout`")
+        over = self.questions.in_time(kind, lines, about)
+        if over is not None:
+            return over
         if _is_strong(one, other) and all(group.first.align == group.first.bytes for group in (one, other)):
             return Obligation(kind, lines, "proved", about, argument="both are strong, and aligned")
         if any(before.all and before.distance <= 0 for _, before in self._unordered(one, other, pair)):
@@ -123,7 +123,7 @@ class Races:
         reason, help = why(status, values, one.object)
         return Obligation(kind, lines, "open", about, reason or "two threads may access the same bytes", help,
                           again=lambda limit: self._race_integers(one, other, pair, limit, True)[1],
-                          retry=lambda: self._race(one, other, pair, milliseconds, deadline))  # fmt: skip
+                          retry=lambda: self._race(one, other, pair, milliseconds))  # fmt: skip
 
     def _unordered(self, one: Group, other: Group, pair: Pair) -> list[tuple[int, Before]]:
         """What holds if neither of two accesses is known to be before the other; with the number of the first."""
@@ -168,7 +168,9 @@ class Races:
         formulas += [fact for one in threads for fact in one.facts]
         a, b_ = starts
         overlap = z3.Or(z3.ULT(a - b_, other.first.bytes), z3.ULT(b_ - a, one.first.bytes))
-        status, model = check([*formulas, overlap, *([a != b_] if _is_strong(one, other) else [])], milliseconds)
+        status, model = self.questions.clock.check(
+            [*formulas, overlap, *([a != b_] if _is_strong(one, other) else [])], milliseconds
+        )
         return status, model, "bit-vectors, two threads"
 
     def _race_integers(
@@ -208,7 +210,7 @@ class Races:
         partial = [space.formula(a) != space.formula(b)] if _is_strong(one, other) else []
         lemmas = space.products() if products else [*space.lemmas(), *space.digits(a, b)]
         lemmas += space.distances() if unordered else []
-        status, model = check([*formulas, *overlap, *partial, *lemmas, *space.facts], milliseconds)
+        status, model = self.questions.clock.check([*formulas, *overlap, *partial, *lemmas, *space.facts], milliseconds)
         return status, model, "integers, two threads"
 
 

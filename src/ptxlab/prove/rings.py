@@ -16,13 +16,15 @@ from itertools import pairwise
 from typing import Any
 
 from ptxlab.flow.expressions import Atom, Linear, linear
+from ptxlab.flow.symbolic import LONG
 
+from .exits import copy_at_exit
 from .intervals import Pair
 from .orders import Before, Orders, turns_of
 from .phases import Arriver, Mbarrier, Visit
 from .questions import Obligation, Questions
 from .segments import Event
-from .solver import check, z3
+from .solver import z3
 
 KIND = "mbarrier"
 
@@ -161,41 +163,82 @@ class Rings:
         wanted = orders.others[event]
         shown = "follows from the path"
         lines = [given, event]
+        over = self.questions.in_time(KIND, (given.line, event.line), about)
+        if over is not None:
+            return over
         same = event.loops == given.loops
         if not event.loops and wanted <= orders.others[given]:
             return self._said(about, True, lines, shown, "")
-        loop = event.loops[0] if event.loops else None
+        facts: list[Linear] = []
+        terms = orders.threads.terms
+        if turn is not None:
+            facts = [terms.equal(given.loops[0].counter, linear(LONG, turn))]
+        if not event.loops:
+            return self._come_in(given, event, None, None, facts, milliseconds, about)
+        if not given.loops or distance is None:
+            return self._said(about, False, lines, "", "it comes in a loop")
+        if distance < 0 and same:
+            return self._said(about, False, lines, "", "it comes after it")
+        counter = given.loops[0].counter
+        facts.append(terms.at_most(linear(LONG, max(distance, 0)), counter))
+        now = counter.plus(linear(LONG, -distance))
+        return self._come_in(given, event, now, None if same else linear(LONG, 0), facts, milliseconds, about)
+
+    def _come_in(self, given: Event, event: Event, now: Linear | None, known: Linear | None, facts: list[Linear],
+                 milliseconds: int, about: str) -> Obligation:  # fmt: skip
+        """That where an event comes another one comes in turn `now` of its loop, of which turns before `known` are."""
+        orders, terms = self.orders, self.orders.threads.terms
         replaced: dict[Atom, Linear] = {}
         questions: list[tuple[Linear, list[Linear]]] = []  # what must hold, and what may be assumed for it
-        facts: list[Linear] = []
-        if loop is not None:
+        lines, shown = [given, event], "follows from the path"
+        if now is not None:
+            (loop,) = event.loops
             ((counter, _),) = loop.counter.terms
-            if not given.loops or distance is None:
-                return self._said(about, False, lines, "", "it comes in a loop")
-            terms = orders.threads.terms
-            now = given.loops[0].counter.plus(linear(loop.counter.type, -distance))
             replaced[counter] = now
-            facts = [terms.at_most(linear(now.type, distance), given.loops[0].counter)]
-            if not same:
+            if known is not None:
                 earlier = terms.bounded(counter, (1 << 31) - 1)
-                is_earlier = terms.at_most(earlier.plus(linear(now.type, distance + 1)), given.loops[0].counter)
-                questions += [
-                    (terms.substitute(one, {counter: earlier}, {}), [*facts, is_earlier]) for one in loop.stays
-                ]
-                questions += [(one, facts) for one in loop.entry if one in orders.others_of(loop.entry)]
-            elif distance < 0:
-                return self._said(about, False, lines, "", "it comes after it")
-        if turn is not None:
-            terms = orders.threads.terms
-            facts = [terms.equal(given.loops[0].counter, linear(given.loops[0].counter.type, turn))]
-        terms = orders.threads.terms
-        questions += [(terms.substitute(one, replaced, {}), facts) for one in wanted]
+                between = [terms.at_most(known, earlier), terms.at_most(earlier.plus(linear(LONG, 1)), now)]
+                stays = [terms.substitute(one, {counter: earlier}, {}) for one in loop.stays]
+                questions += [(one, [*facts, *between]) for one in stays]
+                if event.loops != given.loops:
+                    questions += [(one, facts) for one in loop.entry if one in orders.others_of(loop.entry)]
+        questions += [(terms.substitute(one, replaced, {}), facts) for one in orders.others[event]]
         for one, assumed in questions:
             if one in given.path:
                 continue
             if not self._holds(given, one, assumed, milliseconds):
                 return self._said(about, False, lines, "", "it is not shown that it always does")
         return self._said(about, True, lines, "integers, one thread" if questions else shown, "")
+
+    # What is complete at the end.
+
+    def show_exits(self, milliseconds: int) -> Iterator[Obligation]:
+        """Show that for each copy which an mbarrier completes some thread waits, before the block ends."""
+        for mbarrier in self.orders.mbarriers:
+            for arriver in mbarrier.arrivers:
+                for number, visit in enumerate(arriver.visits()):
+                    for copy in mbarrier.copies.get(visit.event, ()):
+                        found = [self._awaited(copy, number, arriver, one, phase, milliseconds)
+                                 for one, phase in mbarrier.waits]  # fmt: skip
+                        lines = (copy.line, *(one.event.line for one, _ in mbarrier.waits))
+                        yield copy_at_exit(lines, any(found), "an mbarrier's wait")
+
+    def _awaited(
+        self, copy: Event, number: int, arriver: Arriver, wait: Visit, phase: int, milliseconds: int
+    ) -> bool:  # fmt: skip
+        """Whether a wait comes for the phase of a copy, or for a later one, wherever that copy is started."""
+        turn = known = None
+        if wait.spacing and copy.loops:
+            distance = next((one for _, one, is_looped in turns_of(wait, phase, arriver) if is_looped), -1)
+            if distance < 0:
+                return False
+            turn = copy.loops[0].counter.plus(linear(LONG, distance))
+            known = copy.loops[0].counter if copy.loops == wait.event.loops else linear(LONG, 0)
+        elif wait.spacing:
+            turn, known = linear(LONG, wait.first + wait.spacing * max(0, number - phase)), linear(LONG, 0)
+        elif copy.loops or phase < number:
+            return False
+        return self._come_in(copy, wait.event, turn, known, [], milliseconds, "").status == "proved"
 
     def _holds(self, given: Event, condition: Linear, facts: list[Linear], milliseconds: int) -> bool:
         """Whether a predicate holds wherever a thread comes to an event."""
@@ -213,7 +256,7 @@ class Rings:
             formulas += t.facts
             if kind == "integers":
                 formulas += [*space.lemmas(), *space.facts]
-            if check(formulas, milliseconds)[0] == "unsat":
+            if self.questions.clock.check(formulas, milliseconds)[0] == "unsat":
                 return True
         return False
 

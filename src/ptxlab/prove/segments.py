@@ -123,6 +123,8 @@ class Segment:
     """At its start, after the commit: for all but how many groups the thread waits."""
     accesses: list[Access] = field(default_factory=list)
     successors: list[tuple[Segment, Loop | None]] = field(default_factory=list)
+    exits: list[Path] = field(default_factory=list)
+    """Under which conditions threads exit in it."""
 
 
 class Arrival(NamedTuple):

@@ -12,7 +12,6 @@ from .integers import Poly
 from .intervals import Pair
 from .questions import Obligation, Questions
 from .segments import TensorAccess
-from .solver import check
 from .terms import signed
 
 
@@ -48,7 +47,7 @@ class Tensors:
             last = Poly.of(extent - 1)
             formulas += [space.at_most(a, b.plus(last)), space.at_most(b, a.plus(last))]
         formulas += [fact for t in threads for fact in t.facts]
-        status, _ = check([*formulas, *space.lemmas(), *space.facts], milliseconds)
+        status, _ = self.questions.clock.check([*formulas, *space.lemmas(), *space.facts], milliseconds)
         where = "a block" if same_block else "different blocks"
         about = f"boxes of the tensor of `{one.map}` that copies of {where} write are apart"
         lines = tuple(dict.fromkeys((one.line, other.line)))

@@ -1,0 +1,48 @@
+"""That copies from and to shared memory are complete when their thread exits: after that, it is another block's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .copies import FREE, PHASED, Pending, pending
+from .execution import Execution
+from .intervals import Pair
+from .questions import Obligation, Questions
+from .segments import Access, Path
+
+KIND = "exit"
+
+
+def show_exits(execution: Execution, questions: Questions, milliseconds: int) -> Iterator[Obligation]:
+    """Show that no copy which groups complete may be under way where its thread exits."""
+    segments = execution.notes.segments
+    under_way = {(one.copy.at, one.copy.segment) for one in pending(segments)
+                 if any(_may_exit(one, path, questions, milliseconds) for path in one.segment.exits)}  # fmt: skip
+    for access in (one for segment in segments for one in segment.accesses):
+        if access.is_async and access.unit not in PHASED and access.space == "shared":
+            yield copy_at_exit((access.line,), (access.at, access.segment) not in under_way, "waits for groups")
+
+
+def _may_exit(one: Pending, exit: Path, questions: Questions, milliseconds: int) -> bool:
+    """Whether a thread can exit on a path while a copy of it is under way."""
+    if one.copy.space != "shared":
+        return False
+    copy: Access = one.copy
+    turns = dict.fromkeys(one.segment.loops, FREE) | one.since | one.left
+    pair = Pair(copy.segment, (dict.fromkeys(copy.segment.loops, 0), turns), same_block=True, same_thread=True)
+    space = questions.space()
+    facts: list[Any] = []
+    for thread, (path, loops) in enumerate(((copy.path, copy.segment.loops), (exit, one.segment.loops))):
+        t = questions.integers(pair, thread, space, path, loops)
+        questions.enter(t, pair, thread, path, loops, [])
+        facts += t.facts
+    return questions.clock.check([*facts, *space.lemmas(), *space.facts], milliseconds)[0] != "unsat"
+
+
+def copy_at_exit(lines: tuple[int, ...], is_shown: bool, argument: str) -> Obligation:
+    """That a copy is complete when its thread exits."""
+    about = "an asynchronous operation on shared memory is complete when the kernel ends"
+    if is_shown:
+        return Obligation(KIND, lines, "proved", about, argument=argument)
+    return Obligation(KIND, lines, "open", about, "no wait for it is shown on every path", "wait for it before `ret`")
