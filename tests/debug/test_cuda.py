@@ -118,6 +118,7 @@ def stop_at(debugger: Debugger, line: int, thread: int = 3) -> None:
         ("(unsigned char) 300", "44 ','"),
         ("sizeof(Pair) + sizeof(i)", "24"),
         ("threadIdx.x + 10 * blockDim.x", "83"),
+        ("blockDim.y + gridDim.z", "2"),
         ("0x10 | 1 << 2", "20"),
         ("out == &out[0] and not i > 3", "true"),
         ("%tid.x == i", "true"),
@@ -220,6 +221,7 @@ def test_focus_is_in_the_words_of_cuda_gdb(debugger: Debugger) -> None:
     threads = [*terminal.answer("info cuda threads")]
     assert any("thread (3,0,0) " in row and "scale.cu:33" in row for row in threads)
     assert next(terminal.answer("info cuda kernels")) == "→ kernel 0  scale  grid (1,1,1)  block (8,1,1)  seed 0"
+    assert [*terminal.answer("info cuda blocks")] == ["→ block (0,0,0)          4 threads run"]
     next(terminal.answer("cuda thread 3"))
     assert [*terminal.answer("print/x mine.x")] == ["0x6"]
     assert [*terminal.answer("lanes i")] == ["lane  0: 0  1  2  3  4  5  6  7"]

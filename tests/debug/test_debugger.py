@@ -200,6 +200,16 @@ def test_lines_of_a_source_and_inlined_frames() -> None:
         debugger.break_at("kernel.cu", 4)
 
 
+def test_steps_back_stay_in_the_function_that_is_inlined() -> None:
+    second = "  .loc 1 4 1, function_name $helper, inlined_at 1 11 2\n  add.u32 %r1, %r1, 2;\n  .loc 1 12 1"
+    debugger = debugger_of(INLINED.replace("  .loc 1 12 1", second), 1)
+    debugger.break_at("kernel.cu", 4)
+    debugger.run()
+    assert [frame.place.line for frame in debugger.stack()] == [4, 11]
+    debugger.step("over", backwards=True)
+    assert [frame.place.line for frame in debugger.stack()] == [3, 11]
+
+
 def test_a_breakpoint_on_a_line_stops_where_it_is_entered() -> None:
     debugger = debugger_of(LOOP, 1)
     made = debugger.break_at("kernel.cu", 11)

@@ -123,6 +123,12 @@ def test_calls_have_registers_of_their_own(tmp_path: Path) -> None:
     assert trace.registers(0) == {"%r1": 21, "%r3": 42}
 
 
+def test_a_reduction_comes_from_all_lanes(tmp_path: Path) -> None:
+    text = SUMS.replace("shfl.sync.bfly.b32 %r5, %r3, 1, 31, -1;", "redux.sync.add.u32 %r5, %r3, -1;")
+    found = record(tmp_path / "sums.ptxtrace", text).origin("%r5", 40)
+    assert [one.what for one in found.sources] == [f"%r3 of thread {thread}" for thread in range(32, 64)]
+
+
 def test_mbarriers_have_phases_arrivals_and_bytes() -> None:
     entry = kernels.entry("tcgen05_gemm")
     (launch,) = entry.launches("one_tile", entry.arrays(Host(7), **entry.small[0]))

@@ -55,6 +55,16 @@ def test_what_holds_a_pair_of_bf16() -> None:
     assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %rd, %h;") == [("error", "operand-type")]
 
 
+def test_constants_in_place_of_a_register() -> None:
+    def reasons(line: str) -> str:
+        text = f".version 8.0\n.target sm_80\n.entry k() {{\n.reg .b32 %r;\n{line}\nret;\n}}\n"
+        return render(ptxlab.check(ptxlab.parse(text, name="k.ptx")), format="full")
+
+    assert "a constant must have 32 bits here" in reasons("cvt.rna.tf32.f32 %r, 1.0;")
+    assert "operand-type" not in reasons("cvt.rna.tf32.f32 %r, 0f3F800000;")
+    assert "an immediate is not allowed here" in reasons("movmatrix.sync.aligned.m8n8.trans.b16 %r, 1.0;")
+
+
 def test_textures_and_surfaces_have_no_parts() -> None:
     refused = [("error", "operand-type")]
     for base in ("t", "p", "%rd"):

@@ -67,6 +67,7 @@ def test_freed(name: str) -> None:
         f"{RELINQUISH}\n{ALLOC}\n{FREE}",
         f"{FIRST_WARP}\n@%p1 {RELINQUISH}\n@%p1 {ALLOC}\n{FREE}",
         f"{RELINQUISH}\n{FIRST_WARP} @%p1 bra A;\nmembar.cta;\nA:\n{ALLOC}\n{FREE}",
+        f"{FIRST_WARP} @%p1 bra A;\nmembar.cta;\nA:\n{RELINQUISH}\n@%p1 bra B;\nmembar.cta;\nB:\n{ALLOC}\n{FREE}",
     ],
 )
 def test_allocated_too_late(body: str) -> None:

@@ -108,6 +108,8 @@ RIGHT = {
     "another variable": (COPY, COMMIT, "    ld.shared.u32 %r7, [other];\n", STORE, WAIT_0),
     "never read": (COPY, COMMIT),
     "other bytes": (COPY, COMMIT, "    ld.shared.u32 %r7, [%r4+2048];\n", STORE, WAIT_0),
+    "the next bytes": ("    cp.async.ca.shared.global [tile], [%rd1], 16;\n", COMMIT,
+                       "    ld.shared.u32 %r7, [tile+16];\n", STORE, WAIT_0),
 }  # fmt: skip
 
 
