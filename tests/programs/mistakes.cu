@@ -20,6 +20,15 @@ __global__ void fill_unchecked(int* x, int value) {
     x[blockIdx.x * blockDim.x + threadIdx.x] = value;  // expect out_of_bounds_kernel: out-of-bounds  // expect freed_in_kernel: out-of-bounds
 }
 
+__global__ void fill_twice(
+    int* x,
+    int* y,
+    int value
+) {
+    x[threadIdx.x] = value;
+    y[threadIdx.x] = value;  // expect host_pointer: out-of-bounds
+}
+
 __global__ void reverse(int* x) {
     __shared__ int tile[n];
     tile[threadIdx.x] = x[threadIdx.x];
@@ -323,6 +332,12 @@ void out_of_bounds_kernel() {
     printf("%d ", cudaDeviceSynchronize());
     printf("%d\n", cudaGetLastError());
 }
+void host_pointer() {
+    int* d = device();
+    int local[n];
+    fill_twice<<<1, n>>>(d, local, 1);
+    cudaFree(d);
+}
 void race() {
     int* d = device();
     cudaMemset(d, 0, bytes);
@@ -445,7 +460,8 @@ int main(int argc, char** argv) {
         CASE(copy_after_free), CASE(freed_in_kernel), CASE(double_free), CASE(free_inside), CASE(free_of_pinned),
         CASE(host_access), CASE(null_access), CASE(aborted), CASE(managed_unsynchronized), CASE(managed_right), CASE(event_unsynchronized),
         CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(file_unsynchronized), CASE(file_right), CASE(pinned_right),
-        CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(race),
+        CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(host_pointer),
+        CASE(race),
         CASE(race_right), CASE(leak), CASE(event_before), CASE(copy_from_offset), CASE(symbol_offset), CASE(free_of_malloc),
         CASE(memset_of_host), CASE(destroyed_stream), CASE(large_grid), CASE(managed_after_free), CASE(unsynchronized_count),
         CASE(failed_assert), CASE(shared_beyond), CASE(misaligned_pair), CASE(early_return), CASE(kernels_right),

@@ -1,10 +1,13 @@
 """Calls of cuBLAS and cuRAND in a whole program."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from ptxlab.programs.building import build
+from ptxlab.programs.elf import Elf
+from ptxlab.programs.library import compiler, write_placeholders
 from ptxlab.programs.program import ProgramOptions, run_program
 from tests.programs.tools import needs_compilers
 
@@ -42,3 +45,29 @@ def test_memory_that_is_too_small_is_found(program: Path, capfd: pytest.CaptureF
     )
     assert "// mistake" in SOURCE.read_text().split("\n")[(found.line or 0) - 1]
     assert capfd.readouterr().out == "13\n"
+
+
+def test_a_program_is_linked_where_the_library_is_not(tmp_path: Path) -> None:
+    """By what its linker says is missing: first the library that it names, then calls that no library has."""
+    source = tmp_path / "main.c"
+    source.write_text("int curandGetVersion(int*); int main() { int v; return curandGetVersion(&v); }\n")
+    command = [compiler(), str(source), "-o", str(tmp_path / "program"), "-lcurand"]
+    for _ in range(3):
+        linked = subprocess.run(command, capture_output=True, text=True)
+        command += write_placeholders(tmp_path, linked.stderr)
+    assert linked.returncode == 0, linked.stderr
+    assert "libcuda_calls.so" in Elf((tmp_path / "program").read_bytes()).libraries
+    source.write_text("int mine(void); int main() { return mine(); }\n")
+    linked = subprocess.run(command, capture_output=True, text=True)
+    assert linked.returncode
+    assert write_placeholders(tmp_path, linked.stderr) == []
+
+
+@pytest.mark.bulk
+def test_a_program_runs_where_the_library_is_not(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "version.cu"
+    body = 'int v = 0, s = curandGetVersion(&v); printf("%d %d\\n", s, v > 0);'
+    source.write_text(f'#include <cstdio>\nextern "C" int curandGetVersion(int*);\nint main() {{ {body} }}\n')
+    assert not build(source, tmp_path / "version", "sm_90", ["-lcurand"])
+    assert run_program([str(tmp_path / "version")], ProgramOptions()).findings == []
+    assert capfd.readouterr().out == "0 1\n"

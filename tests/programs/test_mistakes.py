@@ -65,6 +65,16 @@ def test_its_address_space_is_given_back(program: Path) -> None:
     assert max(int(end, 16) - int(start, 16) for start, end in mapped) < VIEW_SIZE
 
 
+def test_a_pointer_of_the_host_is_called_one(program: Path) -> None:
+    (found,) = [one for one in _run(program, "host_pointer").findings if one.level != "note"]
+    launch = 1 + TEXT.split("\n").index("    fill_twice<<<1, n>>>(d, local, 1);")
+    assert found.notes[-1].endswith(f"mistakes.cu:{launch}")  # not where the kernel is, whose head has five lines
+    (help,) = found.helps
+    assert help.text.startswith("the address is one of the host's memory: give the kernel memory of `cudaMalloc`")
+    (found,) = [one for one in _run(program, "out_of_bounds_kernel").findings if one.level != "note"]
+    assert not any("host" in one.text for one in found.helps)
+
+
 def test_leak_is_a_note(program: Path) -> None:
     (found,) = _run(program, "leak").findings
     assert (found.level, found.code) == ("note", "leak")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from ptxlab.programs.library import write_placeholders
 from ptxlab.report import Diagnostic, PtxError, Source, error
 from ptxlab.syntax import read_text
 from ptxlab.toolchain.compiler_messages import read_log
-from ptxlab.toolchain.nvcc import has_host_compiler, refuse_unsafe_name
+from ptxlab.toolchain.nvcc import has_host_compiler, headers_of_wheels, refuse_unsafe_name
 from ptxlab.toolchain.process import run
 from ptxlab.toolchain.tools import find
 
@@ -37,8 +39,12 @@ def build(path: Path, program: Path, target: str | None, options: Sequence[str])
     if any(option.startswith(_ARCHITECTURE) for option in options):
         architecture = []
     command: list[str | Path] = [nvcc.path, "-g", "-lineinfo", *architecture, "-I", path.absolute().parent]
-    command += [*options, path.absolute(), "-o", program]
+    command += [*options, *headers_of_wheels(), path.absolute(), "-o", program]
     outcome = run(command, Path.cwd(), temporary=program.parent)
+    with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
+        while outcome.status and (linked := write_placeholders(Path(folder), outcome.text)):
+            command += linked
+            outcome = run(command, Path.cwd(), temporary=program.parent)
     source = Source(str(path), read_text(path))
     found = read_log(outcome.text, source, [str(path.absolute())], ())
     if outcome.status and not any(one.level == "error" for one in found):

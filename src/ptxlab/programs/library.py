@@ -26,7 +26,7 @@ _OPTIONS = ("-std=gnu11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-Wno-dep
 _COMPILERS = ("cc", "gcc", "clang")
 _NVIDIA = re.compile(r"lib(cu|nv|npp|nccl)\w*\.so[.\d]*$")
 _CALL = re.compile(r"_*(cu[A-Z]|cuda|cublas|curand|cufft|cusparse|cusolver|cudnn|nvrtc|nvjpeg|npp|nccl)\w*$")
-PRELOADED = "libptxlab_cuda.so"
+PRELOADED, _CALLS = "libptxlab_cuda.so", "libcuda_calls.so"
 
 
 def make_library(folder: Path, needed: Iterable[Elf]) -> Path:
@@ -42,6 +42,23 @@ def make_library(folder: Path, needed: Iterable[Elf]) -> Path:
             if _NVIDIA.match(name) and not (folder / name).exists():
                 _write_stubs(folder, name, [one for one in lacking if one not in aliases], aliases, file.versions(name))
     return library
+
+
+def write_placeholders(folder: Path, log: str) -> list[str]:
+    """Options with which a program is linked where NVIDIA's libraries are not: what for is in the log of its linker.
+
+    The functions do nothing: when the program runs, `make_library` gives it others.
+    """
+    calls = sorted({name for name in re.findall(r"undefined reference to [`']?(\w+)", log) if _CALL.match(name)})
+    missing = {name for name in re.findall(r"cannot find -l(\w+)", log) if _NVIDIA.match(f"lib{name}.so")}
+    names = {f"lib{name}.so": f"lib{name}.so" for name in missing}
+    if calls and not (folder / _CALLS).exists():
+        names[_CALLS] = str(folder / _CALLS)
+    for name in names:
+        source = folder / f"{name}.c"
+        source.write_text("".join(f"void {one}(void) {{}}\n" for one in calls if name == _CALLS), "utf-8")
+        run([compiler(), "-shared", "-fPIC", source, "-o", folder / name, f"-Wl,-soname,{name}"], folder)
+    return [f"-L{folder}", *(["-Xlinker", "--no-as-needed", names[_CALLS]] if _CALLS in names else [])] if names else []
 
 
 def runtime() -> bytes:

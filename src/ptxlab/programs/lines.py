@@ -81,10 +81,11 @@ class HostLines:
         if source is None or line.function.startswith("__device_stub"):
             return line.function.startswith("__device_stub")
         name = re.split(r"[(<]", line.function)[0].rpartition("::")[2].split(" ")[-1]
-        text = "\n".join(
-            source.line(one) for one in range(max(1, line.line - 3), min(line.line + 1, source.line_count + 1))
-        )
-        return bool(re.search(rf"__global__[\s\S]*\b{re.escape(name)}\s*\(", text)) and name != "main"
+        if name == "main" or line.line > source.line_count:
+            return False
+        start, end = source.line_bounds(line.line)
+        heads = [*re.finditer(rf"__global__[^;{{}}]*?\b{re.escape(name)}\s*\(", source.text[:end])]
+        return bool(heads) and not re.search(r"[;{}]", source.text[heads[-1].end() : max(start, heads[-1].end())])
 
     def source(self, file: str) -> Source | None:
         """The text of a file that is in the program's folders."""

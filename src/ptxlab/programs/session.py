@@ -38,6 +38,7 @@ from ptxlab.isa.occupancy import limits_of
 from ptxlab.isa.targets import target_named
 from ptxlab.launch.contexts import context_of
 from ptxlab.programs.device_launches import take_launches
+from ptxlab.programs.host_memory import name_host_memory
 from ptxlab.programs.libraries import CALLS, BadCallError
 from ptxlab.programs.messages import Frames, Reader, Writer
 from ptxlab.programs.modules import LoadedModule, Modules
@@ -240,7 +241,7 @@ class Process:
         return Writer(status)
 
     def _note(self, found: list[Diagnostic] | tuple[Diagnostic, ...], at: Frames) -> None:
-        for one in found:
+        for one in (name_host_memory(one, self.connection) for one in found):
             if one not in self.log.device:
                 self.log.launched_at[len(self.log.device)] = at
                 self.log.device.append(one)

@@ -29,7 +29,13 @@ _PARALLELISM = "ptxlab does not run a kernel that launches kernels; launch the i
 _HELPS = {
     "kernel launch from __device__ or __global__ functions requires": _PARALLELISM,
     "device-side kernel launch could not be processed": _PARALLELISM,
-}
+} | {
+    f"{header}: No such file": f"`pip install nvidia-{name}` has it, as a whole CUDA toolkit has"
+    for header, name in {
+        "cublas_v2.h": "cublas", "cublasLt.h": "cublas", "curand.h": "curand", "curand_kernel.h": "curand",
+        "cufft.h": "cufft", "cusparse.h": "cusparse", "cusolverDn.h": "cusolver",
+    }.items()
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from ptxlab.report import Diagnostic, PtxError, error
 from ptxlab.toolchain.compiler_messages import INSTANTIATING
 from ptxlab.toolchain.process import on_path, run
-from ptxlab.toolchain.tools import Tool
+from ptxlab.toolchain.tools import Tool, wheel_folders
 
 SHELL_CHARACTERS = frozenset('$`"' if os.name == "nt" else '$`"\\')  # nvcc puts what it is given into "…" for a shell
 _HOST_COMPILERS = ("cl",) if os.name == "nt" else ("g++", "c++", "clang++")
@@ -42,7 +42,7 @@ def run_nvcc(
             file.write_text(source, "utf-8", "surrogateescape")
         compiled = _keeping(file, instantiate, place) if instantiate else file
         output = place / "output.ptx"
-        folders = [*_wheel_headers(tool), f"-I{beside}"]
+        folders = [*_wheel_headers(tool), f"-I{beside}", *headers_of_wheels()]
         command: list[str | Path] = [tool.path, "-ptx", *options, *folders, "-x", "cu", compiled, "-o", output]
         outcome = run(command, Path.cwd(), temporary=place)
         text = output.read_text("utf-8", "replace") if outcome.status == 0 and output.is_file() else None
@@ -78,3 +78,9 @@ def _wheel_headers(tool: Tool) -> list[str]:
     """Where CCCL is that came in a wheel, which the nvcc of another wheel does not search."""
     folder = tool.path.resolve().parent.parent / "include" / "cccl"
     return [f"-I{folder}"] if folder.is_dir() else []
+
+
+def headers_of_wheels() -> list[str]:
+    """Options for headers of libraries that came in wheels, as `nvidia-curand`, which the nvcc of a toolkit lacks."""
+    folders = [folder / "include" for folder in wheel_folders()]
+    return [part for folder in folders if folder.is_dir() for part in ("-isystem", str(folder))]
