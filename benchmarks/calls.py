@@ -133,8 +133,8 @@ def with_result(torch: Any) -> dict[str, Pair]:
     """The same with a result that is given."""
     a, b, out = (torch.randn(64, 64, device="cuda").bfloat16() for _ in range(3))
     return {
-        "matmul, out": (lambda a, b: kernels.matmul(a, b, out), lambda a, b: torch.matmul(a, b, out=out), (a, b)),
-        "softmax, out": (lambda x: kernels.softmax(x, out), lambda x: torch.softmax(x, -1, out=out), (a,)),
+        "matmul, out": (lambda a, b: kernels.matmul(a, b, out=out), lambda a, b: torch.matmul(a, b, out=out), (a, b)),
+        "softmax, out": (lambda x: kernels.softmax(x, out=out), lambda x: torch.softmax(x, -1, out=out), (a,)),
     }
 
 

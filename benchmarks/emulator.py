@@ -94,7 +94,7 @@ def sgemm(folder: Path, numba: str | None) -> list[Row]:
     samples = in_turns(
         7,
         c=lambda: loops(a, b, plain, DEPTH),
-        emulator=lambda: kernel.launch(1, (32, 32), [a, b, c, 32, DEPTH], device="cpu", checks=False),
+        emulator=lambda: kernel.launch(1, (32, 32), [a, b, c, 32, DEPTH], device="cpu", detectors=False),
         detectors=lambda: kernel.launch(1, (32, 32), [a, b, c, 32, DEPTH], device="cpu"),
     )
     assert np.allclose(c, plain, rtol=1e-3, atol=1e-3)
@@ -122,12 +122,12 @@ def tensor_cores() -> list[Row]:
     a, b = (rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
     c = np.zeros((size, size), np.float32)
 
-    def run(checks: bool) -> None:
+    def run(detectors: bool) -> None:
         grid = (size // 32, size // 32)
-        kernel.launch(grid, 128, [a, b, c, size, size], device="cpu", checks=checks)
+        kernel.launch(grid, 128, [a, b, c, size, size], device="cpu", detectors=detectors)
 
     small = (1, 1)
-    kernel.launch(small, 128, [a, b, c, size, size], device="cpu", checks=False, blocks=[(0, 0)])
+    kernel.launch(small, 128, [a, b, c, size, size], device="cpu", detectors=False, blocks=[(0, 0)])
     kernel.launch(small, 128, [a, b, c, size, size], device="cpu", blocks=[(0, 0)])
     rows = [
         Row("512³ f16 product by mma.sync", seconds(lambda: run(False)), "s", 5),
@@ -267,8 +267,8 @@ def scaling() -> list[Row]:
     args = [a, b, c, 32 * 32, depth]
     cores = in_turns(
         9,
-        one=lambda: kernel.launch(32, (32, 32), args, device="cpu", checks=False, workers=1),
-        two=lambda: kernel.launch(32, (32, 32), args, device="cpu", checks=False, workers=2),
+        one=lambda: kernel.launch(32, (32, 32), args, device="cpu", detectors=False, workers=1),
+        two=lambda: kernel.launch(32, (32, 32), args, device="cpu", detectors=False, workers=2),
     )
     checked = in_turns(
         9,
@@ -279,7 +279,7 @@ def scaling() -> list[Row]:
     vectors = [np.ones(1 << 22, "f4") for _ in range(3)]
 
     def run(blocks: int) -> None:
-        add.launch(blocks, 128, [*vectors, 1 << 22], device="cpu", checks=False, workers=1)
+        add.launch(blocks, 128, [*vectors, 1 << 22], device="cpu", detectors=False, workers=1)
 
     for _ in range(3):
         run(1 << 11)

@@ -78,7 +78,7 @@ def measure(bench: Bench, schedules: dict[str, Schedule], batch: int, heads: int
             return torch.nn.functional.scaled_dot_product_attention(q, k, v)
 
     expected = cudnn().double()
-    runs = {"cuDNN": bench.record(cudnn), "by hand": bench.record(lambda: kernels.attention(q, k, v, o))}
+    runs = {"cuDNN": bench.record(cudnn), "by hand": bench.record(lambda: kernels.attention(q, k, v, out=o))}
     flat = [one.view(batch * heads, length, 128) for one in (q, k, v, o)]
     wrong = {}
     for name, one in schedules.items():

@@ -292,7 +292,9 @@ def sanitizer(path: Path = SANITIZER) -> str:
     ]
     kinds: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for kernel in found["kernels"]:
-        kinds[", ".join(f"`{code}`" for code in kernel["emulator"]) or "nothing: a report is false"].append(kernel)
+        kinds[
+            ", ".join(f"`{current_code(code)}`" for code in kernel["emulator"]) or "nothing: a report is false"
+        ].append(kernel)
     order = sorted(kinds, key=lambda name: (not name.startswith("`"), name))
     lines += [f"| {kind} | {found_by(kinds[kind], tools)} |" for kind in order]
     lines += reports_on_right_kernels(found["kernels"], tools)

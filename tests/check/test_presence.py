@@ -86,7 +86,7 @@ def test_the_check_warns_where_a_run_finds_it(start: int) -> None:
     for seed in range(start, start + 10):
         module = ptxlab.parse(kernel(seed))
         warned = [found.code for found in ptxlab.check(module)]
-        result = module["k"].launch(1, 256, [np.zeros(1, np.uint32)], device="cpu", checks=False, on_error="collect")
+        result = module["k"].launch(1, 256, [np.zeros(1, np.uint32)], device="cpu", detectors=False, on_error="collect")
         assert bool(warned) == bool(result.diagnostics), seed
         assert set(warned) <= {"divergent-barrier"}, seed
 

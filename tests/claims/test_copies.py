@@ -179,7 +179,7 @@ def test_rows_of_ldmatrix_are_aligned_to_16_bytes() -> None:
         ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r3}}, [%r2];
         ret;"""
     assert launch(body.format(16), block=32).diagnostics == []
-    assert problem(body.format(8), block=32).code == "misaligned"
+    assert problem(body.format(8), block=32).code == "misaligned-access"
 
 
 def test_aligned_means_the_whole_warp() -> None:

@@ -25,7 +25,7 @@ def test_scale_factors_are_repeated_over_lanes_and_not_over_columns() -> None:
     out, expected, found = multiply_scaled(*CASES[0])
     assert found == []
     assert np.array_equal(out, expected)
-    out, expected, _ = multiply_scaled(*CASES[0], damaged=2, checks=False)
+    out, expected, _ = multiply_scaled(*CASES[0], damaged=2, detectors=False)
     expected[64:96] *= 2
     assert np.array_equal(out, expected)
     *_, (unequal,) = multiply_scaled(*CASES[0], damaged=2)

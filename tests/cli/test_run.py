@@ -214,7 +214,10 @@ def test_random_integers_stay_within_their_limits() -> None:
         (["--block", 1, "--arg", "bytes=0g"], "bytes are pairs of hexadecimal digits, such as `01ff`, or @FILE\n"),
         (["--block", 1, "--arg", "bytes=@nowhere"], "`nowhere` can't be read: no such file or directory\n"),
         (["--block", 1, "--blocks", " "], "it names no block; write '0,0 5,3'\n"),
-        (["--block", 1, "--no-checks", "--check", "data-race"], "`--check` and `--no-checks` exclude each other\n"),
+        (
+            ["--block", 1, "--no-detectors", "--detector", "data-race"],
+            "`--detector` and `--no-detectors` exclude each other\n",
+        ),
         (["--block", 1, "--entry", "saxpi"], "there is no kernel `saxpi`; did you mean `saxpy`?\n"),
         ([], "`--block` is required: `"),
         (["--block", "0x"], "is not like 4 or 4,2,1"),
@@ -340,7 +343,7 @@ def test_a_terminal_is_not_given_control_characters(tmp_path: Path) -> None:
 
 def test_seeds_stop_at_the_first_finding_and_say_how_to_replay(tmp_path: Path) -> None:
     file = write(tmp_path, RACE)
-    arguments = [file, "--block", "32", "--arg", "u32[1]=zeros", "--no-checks", "--device", "cpu"]
+    arguments = [file, "--block", "32", "--arg", "u32[1]=zeros", "--no-detectors", "--device", "cpu"]
     assert run(*arguments).exit_code == 0  # in the usual order thread 0 comes first
     result = run(*arguments, "--seeds", 50)
     assert result.exit_code == 1
@@ -362,8 +365,8 @@ def test_one_detector_alone(tmp_path: Path) -> None:
         tmp_path, RACE.replace("    atom.global.add.u32 %r2, [%rd1], 1;", "    st.global.u32 [%rd1], %r1;\n    ret;")
     )
     arguments = [file, "--block", "32", "--arg", "u32[1]=zeros"]
-    assert "data-race" in run(*arguments, "--check", "data-race").stdout
-    assert "data-race" not in run(*arguments, "--check", "uninitialized-read").stdout
+    assert "data-race" in run(*arguments, "--detector", "data-race").stdout
+    assert "data-race" not in run(*arguments, "--detector", "uninitialized-read").stdout
 
 
 def test_part_of_a_grid(saxpy: Path) -> None:

@@ -254,7 +254,7 @@ def record(name: str, folder: Path) -> Path:
     entry = kernels.entry(name)
     launches = list(entry.launches(next(iter(entry.variants)), entry.arrays(Host(0), **entry.small[0])))
     for launch in launches[:-1]:
-        launch.run(device="cpu", checks=False)
+        launch.run(device="cpu", detectors=False)
     path = folder / f"{name}.ptxtrace"
     launches[-1].run(device="cpu", on_error="collect", record=ptxlab.Record(path, limit=300_000))
     return path

@@ -47,7 +47,9 @@ def measured_wavefronts(rows: int, columns: int, swizzle: str | None, pitch: int
         if swizzle is not None:
             offsets = [SWIZZLES[swizzle].apply(offset) for offset in offsets]
         given = np.array(offsets * 4, np.uint32)
-        result = ptxlab.parse(ROWS)["rows"].launch(1, 32, [given, np.zeros(32, np.uint32)], profile=True, checks=False)
+        result = ptxlab.parse(ROWS)["rows"].launch(
+            1, 32, [given, np.zeros(32, np.uint32)], profile=True, detectors=False
+        )
         worst = max(worst, result.counters["lines"][LDMATRIX]["wavefronts"])
     return worst
 

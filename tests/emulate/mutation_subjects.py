@@ -219,7 +219,7 @@ def _run_entry(name: str, variant: str, size: Size, at: int, module: ir.Module, 
     results = []
     for number, launch in enumerate(entry.launches(variant, arrays)):
         if number != at:
-            launch.run(device="cpu", checks=False)
+            launch.run(device="cpu", detectors=False)
             continue
         how = {"shared": launch.shared, "cluster": launch.cluster}
         kernel, grid = module[launch.function.name], GRIDS.get(name, launch.grid)

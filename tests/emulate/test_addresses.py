@@ -31,14 +31,14 @@ again:
     written = kernel(body, ".u64 p, .u64 at")
     for offset in range(-17, 66):
         args = [np.zeros(bytes, "u1"), offset % (1 << 64)]
-        result = written.launch(1, 1, args, device="cpu", checks=False, on_error="collect")
+        result = written.launch(1, 1, args, device="cpu", detectors=False, on_error="collect")
         aligned, inside = offset % size == 0, 0 <= offset <= bytes - size
-        wanted = [] if aligned and inside else ["out-of-bounds" if aligned else "misaligned"]
+        wanted = [] if aligned and inside else ["out-of-bounds" if aligned else "misaligned-access"]
         assert [found.code for found in result.diagnostics] == wanted, offset
 
 
 def test_a_fault_of_all_blocks_is_reported_once() -> None:
-    found = problem("mov.u64 %rd1, 0;\nld.global.u32 %r1, [%rd1];\nret;", grid=64, checks=False, workers=2)
+    found = problem("mov.u64 %rd1, 0;\nld.global.u32 %r1, [%rd1];\nret;", grid=64, detectors=False, workers=2)
     assert found.code == "out-of-bounds"
 
 

@@ -163,7 +163,7 @@ def test_doubles_for_a_kernel_of_single_precision() -> None:
     (found,) = launch(SINGLE, ".u64 p", [doubles]).diagnostics
     assert (found.level, found.code) == ("warning", "mistyped-array")
     assert found.message == "argument 0 of `k` is an array of float64, and the kernel accesses it as `.f32`"
-    assert launch(SINGLE, ".u64 p", [doubles], checks="data-race").diagnostics == []
+    assert launch(SINGLE, ".u64 p", [doubles], detectors="data-race").diagnostics == []
     with pytest.raises(ptxlab.KernelError, match="mistyped-array"):
         launch(SINGLE, ".u64 p", [doubles], on_error="strict")
 

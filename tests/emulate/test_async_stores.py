@@ -30,9 +30,9 @@ def send(send: str = STORE, bytes: int = 128, before: str = "", wait: str = WAIT
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("checks", [True, False])
-def test_a_store(seed: int, checks: bool) -> None:
-    out = run(send(), grid=6, cluster=3, seed=seed, checks=checks)
+@pytest.mark.parametrize("detectors", [True, False])
+def test_a_store(seed: int, detectors: bool) -> None:
+    out = run(send(), grid=6, cluster=3, seed=seed, detectors=detectors)
     own = np.arange(6 * 32).reshape(2, 3, 32)
     assert (out.reshape(2, 3, 32) == np.roll(own, 1, 1)).all()
 
@@ -117,5 +117,5 @@ def test_a_block_that_goes_before_the_bytes_come() -> None:
 )
 def test_misuse(body: str, message: str) -> None:
     with pytest.raises(ptxlab.KernelError) as refused:
-        run(send(f"@%p2 {body}"), checks=False)
+        run(send(f"@%p2 {body}"), detectors=False)
     assert refused.value.diagnostics[0].message == message

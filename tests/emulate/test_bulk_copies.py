@@ -258,19 +258,19 @@ def test_the_source_may_be_overwritten_once_it_is_read() -> None:
 @pytest.mark.parametrize(
     ("copy", "n", "code", "message"),
     [
-        (f"{LOAD} [tile], [%x], %n, [full];", 24, "misaligned", f"`{LOAD}` of 24 bytes, not a multiple of 16"),
-        (f"{LOAD} [tile+8], [%x], 16, [full];", 0, "misaligned",
+        (f"{LOAD} [tile], [%x], %n, [full];", 24, "misaligned-access", f"`{LOAD}` of 24 bytes, not a multiple of 16"),
+        (f"{LOAD} [tile+8], [%x], 16, [full];", 0, "misaligned-access",
          "write of 16 bytes at address 0x8, not a multiple of 16"),
         (f"{LOAD} [tile], [%x], 16, [tile];", 0, "bad-barrier",
          "the mbarrier `tile` is not initialized"),
         (f"{LOAD} [tile], [%x], %n, [full];", 8192, "out-of-bounds", "read of 8192 bytes outside of argument 0 (`x`)"),
         (f"{LOAD} [other+2048], [%x], 4096, [full];", 0, "out-of-bounds", None),
-        (f"{STORE} [%y], [tile], %n;", 40, "misaligned", f"`{STORE}` of 40 bytes, not a multiple of 16"),
+        (f"{STORE} [%y], [tile], %n;", 40, "misaligned-access", f"`{STORE}` of 40 bytes, not a multiple of 16"),
         (f"{STORE} [%y+4080], [tile], 32;", 0, "out-of-bounds", "write of 32 bytes outside of argument 1 (`y`)"),
-        (f"{STORE} [%y+8], [tile], 32;", 0, "misaligned", None),
-        (f"{EXCHANGE} [other], [tile+8], 16, [full];", 0, "misaligned", None),
-        ("cp.async.bulk.prefetch.L2.global [%x+8], 16;", 0, "misaligned", None),
-        ("cp.async.bulk.prefetch.L2.global [%x], %n;", 8, "misaligned", None),
+        (f"{STORE} [%y+8], [tile], 32;", 0, "misaligned-access", None),
+        (f"{EXCHANGE} [other], [tile+8], 16, [full];", 0, "misaligned-access", None),
+        ("cp.async.bulk.prefetch.L2.global [%x+8], 16;", 0, "misaligned-access", None),
+        ("cp.async.bulk.prefetch.L2.global [%x], %n;", 8, "misaligned-access", None),
     ],
 )  # fmt: skip
 def test_copies_that_cannot_be(copy: str, n: int, code: str, message: str | None) -> None:

@@ -73,9 +73,14 @@ def test_a_constant_size() -> None:
     ("size", "at", "code", "message"),
     [
         (72, 0, "out-of-bounds", "write of 72 bytes outside of shared memory"),
-        (8, 60, "misaligned", "write of 8 bytes at address 0x3c, not a multiple of 8"),
-        (12, 0, "misaligned", "`st.bulk.weak.shared::cta` of 12 bytes, not a multiple of 8 up to 16777216"),
-        (1 << 25, 0, "misaligned", "`st.bulk.weak.shared::cta` of 33554432 bytes, not a multiple of 8 up to 16777216"),
+        (8, 60, "misaligned-access", "write of 8 bytes at address 0x3c, not a multiple of 8"),
+        (12, 0, "misaligned-access", "`st.bulk.weak.shared::cta` of 12 bytes, not a multiple of 8 up to 16777216"),
+        (
+            1 << 25,
+            0,
+            "misaligned-access",
+            "`st.bulk.weak.shared::cta` of 33554432 bytes, not a multiple of 8 up to 16777216",
+        ),
     ],
 )
 def test_ranges_that_are_wrong(size: int, at: int, code: str, message: str) -> None:

@@ -64,10 +64,10 @@ def run(ask: str, grid: Any, cluster: int, **how: Any) -> tuple[np.ndarray, Any]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
-@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("detectors", [True, False])
 @pytest.mark.parametrize(("ask", "cluster"), [(ALONE, 1), (ALL, 1), (ALL, 2), (ALL, 4)])
-def test_all_work_is_done_once(ask: str, cluster: int, seed: int, checks: bool) -> None:
-    out, result = run(ask, (4, 3, 2), cluster, seed=seed, checks=checks)
+def test_all_work_is_done_once(ask: str, cluster: int, seed: int, detectors: bool) -> None:
+    out, result = run(ask, (4, 3, 2), cluster, seed=seed, detectors=detectors)
     assert out.tolist() == [1] * 24 + [0] * 40
     assert result.diagnostics == []
 

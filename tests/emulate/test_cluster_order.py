@@ -60,10 +60,10 @@ again:
 )
 
 
-@pytest.mark.parametrize("checks", [True, False])
-def test_a_block_that_has_exited_is_one_finding_and_the_rest_runs_on(checks: bool) -> None:
+@pytest.mark.parametrize("detectors", [True, False])
+def test_a_block_that_has_exited_is_one_finding_and_the_rest_runs_on(detectors: bool) -> None:
     out = np.full(64, 9999, np.uint32)
-    how = {"cluster": 2, "device": "cpu", "timeout": 60, "on_error": "collect", "checks": checks}
+    how = {"cluster": 2, "device": "cpu", "timeout": 60, "on_error": "collect", "detectors": detectors}
     (found,) = kernel(LATE).launch(2, 32, [out], **how).diagnostics
     assert found.code == "exited-block"
     assert found.message == "write of 4 bytes in shared memory of a block that has exited"

@@ -24,7 +24,7 @@ def registers(names: str, grid: Any, cluster: Any, directives: str = "", **how: 
     for at, name in enumerate(names.split()):
         body += f"mov.u32 %r14, {name};\nst.global.u32 [%rd2+{4 * at}], %r14;\n"
     out = np.full((64, count), 9999, np.uint32)
-    kernel(body, directives).launch(grid, 1, [out], cluster=cluster, device="cpu", checks=False, **how)
+    kernel(body, directives).launch(grid, 1, [out], cluster=cluster, device="cpu", detectors=False, **how)
     return [row for row in out.tolist() if row[0] != 9999]
 
 
@@ -91,10 +91,10 @@ def test_only_some_blocks() -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("detectors", [True, False])
 @pytest.mark.parametrize("seed", [0, 5])
-def test_a_ring(workers: int, checks: bool, seed: int) -> None:
-    out = run(RING + SYNC, grid=12, cluster=3, workers=workers, checks=checks, seed=seed)
+def test_a_ring(workers: int, detectors: bool, seed: int) -> None:
+    out = run(RING + SYNC, grid=12, cluster=3, workers=workers, detectors=detectors, seed=seed)
     own = np.arange(12 * 32).reshape(4, 3, 32)
     assert (out.reshape(4, 3, 32) == np.roll(own, -1, 1)).all()
 
@@ -151,7 +151,7 @@ def test_addresses_of_other_blocks() -> None:
 )  # fmt: skip
 def test_addresses_that_are_nowhere(body: str, message: str, note: str | None) -> None:
     with pytest.raises(ptxlab.KernelError) as refused:
-        run(body, checks=False)
+        run(body, detectors=False)
     (found,) = refused.value.diagnostics
     assert found.message == message
     assert list(found.notes) == ([] if note is None else [note])

@@ -50,12 +50,12 @@ met:
 
 
 @pytest.mark.parametrize("blocks", [1, 7, 40])
-@pytest.mark.parametrize("checks", [True, False])
-def test_blocks_meet(blocks: int, checks: bool) -> None:
+@pytest.mark.parametrize("detectors", [True, False])
+def test_blocks_meet(blocks: int, detectors: bool) -> None:
     kernel = ptxlab.parse(MEET)["k"]
     for _ in range(2):  # each launch begins to count anew
         out, seen = np.zeros(blocks, np.uint32), np.zeros(blocks, np.uint32)
-        kernel.launch(blocks, 64, [out, seen], cooperative=True, device="cpu", checks=checks, timeout=60)
+        kernel.launch(blocks, 64, [out, seen], cooperative=True, device="cpu", detectors=detectors, timeout=60)
         assert np.array_equal(seen, np.roll(np.arange(100, 100 + blocks), -1))
 
 

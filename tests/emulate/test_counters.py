@@ -44,7 +44,7 @@ def run(text: str, threads: int = 32, profile: bool = False) -> dict[str, object
     kernel = ptxlab.parse(text, name="kernel.ptx")["kernel"]
     data = np.zeros(65536, np.uint32)
     # What is counted here does not depend on the order of threads, and these kernels race.
-    return kernel.launch(grid=1, block=threads, args=[data], device="cpu", checks=False, profile=profile).counters
+    return kernel.launch(grid=1, block=threads, args=[data], device="cpu", detectors=False, profile=profile).counters
 
 
 def test_instructions_by_class_and_by_mnemonic() -> None:

@@ -22,17 +22,17 @@ def launch(body: str, **how: Any) -> list[tuple[str, str]]:
 
 def test_without_checks_nothing_is_looked_for() -> None:
     assert launch(RACE) == [("error", "data-race")]
-    assert launch(RACE, checks=False) == []
-    assert launch(READ, checks=False) == []
+    assert launch(RACE, detectors=False) == []
+    assert launch(READ, detectors=False) == []
 
 
 def test_one_detector_without_the_other() -> None:
     both = READ.replace("tile", "tile+64") + RACE
     assert {code for _, code in launch(both)} == {"data-race", "uninitialized-read"}
-    assert {code for _, code in launch(both, checks="data-race")} == {"data-race"}
-    assert {code for _, code in launch(both, checks=["uninitialized-read"])} == {"uninitialized-read"}
+    assert {code for _, code in launch(both, detectors="data-race")} == {"data-race"}
+    assert {code for _, code in launch(both, detectors=["uninitialized-read"])} == {"uninitialized-read"}
     with pytest.raises(ValueError, match="the detectors that can be chosen are data-race, "):
-        launch(both, checks="hang")
+        launch(both, detectors="hang")
 
 
 def test_a_race_fails_the_launch_and_a_warning_does_not() -> None:
@@ -99,7 +99,7 @@ def test_strict_launches_raise_for_warnings_too() -> None:
         kernel.launch(1, 1, [out], on_error="strict")
     with pytest.raises(ptxlab.KernelError, match="uninitialized-read"):
         kernel.launch(1, 1, [out], seeds=2, on_error="strict")
-    kernel.launch(1, 1, [out], checks=False, on_error="strict")
+    kernel.launch(1, 1, [out], detectors=False, on_error="strict")
 
 
 def test_strict_launches_raise_for_warnings_of_the_check() -> None:

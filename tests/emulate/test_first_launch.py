@@ -84,7 +84,7 @@ def test_what_takes_long_or_has_no_time_waits(
     monkeypatch.setattr(compile, "runtime_code", lambda records=False: asked.append(records) or code)
     out = np.zeros(128, np.uint32)
     threads = how.pop("threads")
-    ptxlab.parse(TEXT)["k"].launch(-(-threads // 128), min(threads, 128), [out], device="cpu", **how, checks=False)
+    ptxlab.parse(TEXT)["k"].launch(-(-threads // 128), min(threads, 128), [out], device="cpu", **how, detectors=False)
     assert started == []
     assert False in asked
 

@@ -27,7 +27,7 @@ def test_wild_programs_touch_nothing_but_their_arrays(seed: int) -> None:
     x, y = memory[4096:5120], memory[8192:8256]
     choose = random.Random(seed)
     module = ptxlab.parse(Wild(seed).text(), name=f"wild{seed}.ptx")
-    how = {"shared": choose.choice([0, 256]), "seed": choose.choice([0, 1, 9]), "checks": choose.random() < 0.5}
+    how = {"shared": choose.choice([0, 256]), "seed": choose.choice([0, 1, 9]), "detectors": choose.random() < 0.5}
     started = time.perf_counter()
     found = module["k"].launch(
         choose.choice([1, 2, 5]), choose.choice([1, 31, 32, 64, 96]), [x, y, 7], device="cpu", timeout=0.3,
@@ -43,7 +43,7 @@ def test_wild_programs_touch_nothing_but_their_arrays(seed: int) -> None:
 def test_defined_programs_agree_with_the_reference_machine(seed: int) -> None:
     module = ptxlab.parse(Program(seed).text(), name=f"defined{seed}.ptx")
     out = np.zeros((THREADS, STRIDE), np.uint8)
-    module["k"].launch(1, THREADS, [out], device="cpu", checks=seed % 2 == 0, seed=seed % 3, timeout=60)
+    module["k"].launch(1, THREADS, [out], device="cpu", detectors=seed % 2 == 0, seed=seed % 3, timeout=60)
     for number, written in enumerate(interpret(module, THREADS)):
         for offset, bits in written.items():
             found = int.from_bytes(out[number, offset : offset + (8 if offset >= 80 else 4)].tobytes(), "little")

@@ -80,13 +80,13 @@ ret;
 """
 
 
-@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("detectors", [True, False])
 @pytest.mark.parametrize("together", ["", "bar.sync 0;"])
-def test_a_flag_of_other_blocks(together: str, checks: bool) -> None:
+def test_a_flag_of_other_blocks(together: str, detectors: bool) -> None:
     """The first block waits for later ones, even if it comes to a barrier meanwhile."""
     body = BLOCKS.format(together=together)
-    silent(body, ".u64 p", [np.zeros(1, "u4")], grid=4, checks=checks)
-    found = hang(body, ".u64 p", [np.zeros(1, "u4")], grid=3, checks=checks)
+    silent(body, ".u64 p", [np.zeros(1, "u4")], grid=4, detectors=detectors)
+    found = hang(body, ".u64 p", [np.zeros(1, "u4")], grid=3, detectors=detectors)
     assert line_of(found) == "ld.relaxed.gpu.global.u32 %r2, [%rd1];"
     assert found.notes[0].endswith("2 of 3 blocks have ended")
 
@@ -96,7 +96,7 @@ def test_a_flag_of_a_block_on_another_core(time: int) -> None:
     """Weak accesses, which race: whether the flag is seen is not promised, but that does not make it a hang."""
     body = BLOCKS.format(together="").replace(".relaxed.gpu", "").replace("red.global.add.u32", "st.global.u32")
     body = body.replace("%r2, 3", "%r2, 1")
-    silent(body, ".u64 p", [np.zeros(1, "u4")], grid=2, checks=False)
+    silent(body, ".u64 p", [np.zeros(1, "u4")], grid=2, detectors=False)
 
 
 ONE_WORD = """
@@ -115,8 +115,8 @@ ret;
 @pytest.mark.parametrize(
     ("how", "given"),
     [
-        ("", {"checks": False, "workers": 1}),
-        ("", {"checks": False, "workers": 3}),
+        ("", {"detectors": False, "workers": 1}),
+        ("", {"detectors": False, "workers": 3}),
         (".volatile", {}),
         (".relaxed.gpu", {"seed": 3}),
     ],
@@ -168,9 +168,9 @@ def test_one_block_hangs_while_others_run() -> None:
     @!%p2 bra again;
     ret;
     """
-    found = hang(body, grid=5, checks=False)
+    found = hang(body, grid=5, detectors=False)
     assert found.labels[0].text == "thread 0 of block (2,0,0) waits here for phase 0 of the mbarrier `full`"
-    silent(body.replace("selp.u32 %r2, 2, 1, %p1", "mov.u32 %r2, 1"), grid=5, checks=False)
+    silent(body.replace("selp.u32 %r2, 2, 1, %p1", "mov.u32 %r2, 1"), grid=5, detectors=False)
 
 
 def test_values_that_are_written_again() -> None:
@@ -231,7 +231,9 @@ GENERIC = "add.u32 %r2, %r2, 8;\ncvt.u64.u32 %rd2, %r2;\ncvta.shared.u64 %rd2, %
     ],
 )
 def test_what_is_polled(address: str, load: str, block: int, said: str) -> None:
-    found = hang(PLACES.format(address=address, load=load), ".u64 p", [np.zeros(16, "u4")], block=block, checks=False)
+    found = hang(
+        PLACES.format(address=address, load=load), ".u64 p", [np.zeros(16, "u4")], block=block, detectors=False
+    )
     assert found.labels[0].text.partition(" poll")[2].removeprefix("s") == f" {said} here"
 
 

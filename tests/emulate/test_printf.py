@@ -101,7 +101,7 @@ def test_a_string_without_an_end() -> None:
 
 
 def test_what_is_stored_is_known_only_to_the_detectors() -> None:
-    result = printed("%d", checks=False)
+    result = printed("%d", detectors=False)
     assert (result.diagnostics, result.output) == ([], str(UNDEFINED))
 
 

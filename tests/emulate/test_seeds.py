@@ -104,10 +104,10 @@ def test_a_seed_is_one_schedule_on_any_number_of_cores() -> None:
     for seed in (1, 2, 3, 4, 5):
         found = [
             ptxlab.parse(text)["k"].launch(
-                40, 32, [np.zeros(1, np.uint32)], seed=seed, workers=workers, checks=checks, device="cpu"
+                40, 32, [np.zeros(1, np.uint32)], seed=seed, workers=workers, detectors=detectors, device="cpu"
             )
             for workers in (1, 3)
-            for checks in (True, False)
+            for detectors in (True, False)
         ]
         assert len({one.coverage for one in found}) == 1
 
@@ -221,8 +221,8 @@ AGAIN:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_schedule_does_not_depend_on_the_detectors(seed: int) -> None:
     kernel, seen = ptxlab.parse(UNCHANGED)["k"], []
-    for checks in (True, False):
+    for detectors in (True, False):
         out = np.zeros(4, np.uint32)
-        result = kernel.launch(1, 4, [np.zeros(2, np.uint32), out], seed=seed, checks=checks, device="cpu")
+        result = kernel.launch(1, 4, [np.zeros(2, np.uint32), out], seed=seed, detectors=detectors, device="cpu")
         seen.append((out.tolist(), result.coverage))
     assert seen[0] == seen[1]

@@ -65,7 +65,7 @@ def test_trap_is_reported_with_the_coordinate() -> None:
         "access to a surface outside of its 3 rows: the coordinate is -1",
     )
     code, message = failure(body, ptxlab.Surface(image()), words=(6, 0))
-    assert (code, message) == ("misaligned", "access to byte 6 of a surface row, not a multiple of 4")
+    assert (code, message) == ("misaligned-access", "access to byte 6 of a surface row, not a multiple of 4")
 
 
 def test_layers_and_slices() -> None:

@@ -127,7 +127,7 @@ def test_only_every_so_many_rows(step: int, device: str) -> None:
 @pytest.mark.parametrize(("column", "start"), [(5, 10), (-1, -2), (4, 8)])
 def test_a_box_begins_at_multiples_of_16_bytes(column: int, start: int) -> None:
     (found,) = run(ptxlab.tensor_map(some((20, 64), np.float16), (8, 16)), load(2), (column, 0))[1]
-    assert found.code == "misaligned"
+    assert found.code == "misaligned-access"
     assert found.message == f"a box that starts at byte {start} of a tensor row, not a multiple of 16"
 
 
@@ -209,7 +209,7 @@ def test_too_many_bytes_are_expected() -> None:
 @pytest.mark.parametrize("base", [16, 32, 64])
 def test_a_box_is_at_multiples_of_128(base: int) -> None:
     (found,) = run(ptxlab.tensor_map(some((64, 64)), (32, 64)), load(2), (0, 0), base=base)[1]
-    assert (found.code, found.message[-21:]) == ("misaligned", "not a multiple of 128")
+    assert (found.code, found.message[-21:]) == ("misaligned-access", "not a multiple of 128")
 
 
 def test_a_box_beyond_shared_memory() -> None:

@@ -48,7 +48,7 @@ CASES = [
 
 
 def multiply(
-    size: str, said: Descriptor, *, damaged: int | None = None, bits: int = 0, checks: bool = True
+    size: str, said: Descriptor, *, damaged: int | None = None, bits: int = 0, detectors: bool = True
 ) -> tuple[np.ndarray, np.ndarray, list[ptxlab.Diagnostic]]:
     """What a kernel computes, what it should, and what was found.
 
@@ -73,7 +73,7 @@ def multiply(
     body = BODY.replace("PREPARE", CLEAR + FILL).replace("MULTIPLY", instruction)
     out = np.zeros((128, said.columns), np.float32)
     args = [out, np.frombuffer(data + rows.tobytes(), np.uint8).copy(), np.array(given, np.uint64)]
-    found = launch(body, args, shared=SHARED, checks=checks).diagnostics
+    found = launch(body, args, shared=SHARED, detectors=detectors).diagnostics
     each = said.depth // count
     first, second = (array.astype(np.float64) for array in (a, b))
     first = first * np.repeat(left[:, said.a_id : said.a_id + count], each, axis=1) * (-1 if said.negate_a else 1)
@@ -91,7 +91,7 @@ def test_blocks_are_scaled(size: str, said: Descriptor) -> None:
 @pytest.mark.parametrize("case", [CASES[0], CASES[2]], ids=str)
 def test_rows_have_the_factors_of_their_own_sub_partition(case: tuple[str, Descriptor]) -> None:
     """A copy of ue8m0 that is one too large doubles the rows of that quarter of the lanes."""
-    out, expected, _ = multiply(*case, damaged=2, checks=False)
+    out, expected, _ = multiply(*case, damaged=2, detectors=False)
     expected[64:96] *= 2
     assert np.array_equal(out, expected)
     *_, (found,) = multiply(*case, damaged=2)

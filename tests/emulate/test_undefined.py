@@ -61,12 +61,12 @@ def run(body: str, grid: int = 1, block: int = 1, **how: Any) -> tuple[list[int]
 def test_what_nothing_wrote_is_not_zero(name: str) -> None:
     block = 32 if name == "tensor" else 1
     assert run(UNWRITTEN[name], block=block) == ([UNDEFINED], ["uninitialized-read"])
-    assert run(UNWRITTEN[name], block=block, checks=False) == ([UNDEFINED], [])
+    assert run(UNWRITTEN[name], block=block, detectors=False) == ([UNDEFINED], [])
 
 
 @pytest.mark.parametrize("name", ZEROS)
 def test_what_hardware_fills_with_zeros_is_zero(name: str) -> None:
-    assert run(ZEROS[name]) == run(ZEROS[name], checks=False) == ([0], [])
+    assert run(ZEROS[name]) == run(ZEROS[name], detectors=False) == ([0], [])
 
 
 def floats() -> Iterator[np.ndarray]:
@@ -82,7 +82,7 @@ def test_it_is_not_a_number_in_any_float() -> None:
 
 def test_no_block_finds_what_one_before_it_left() -> None:
     body = "ld.shared.u32 %r1, [tile]; st.shared.u32 [tile], 5; ld.local.u32 %r2, [own]; st.local.u32 [own], 5;"
-    assert run(f"{body} add.u32 %r1, %r1, %r2;", grid=3, checks=False)[0] == [2 * UNDEFINED] * 3
+    assert run(f"{body} add.u32 %r1, %r1, %r2;", grid=3, detectors=False)[0] == [2 * UNDEFINED] * 3
 
 
 def test_a_sum_of_more_warps_than_there_are_is_wrong() -> None:

@@ -81,5 +81,5 @@ def test_what_is_claimed_holds_for_the_reference_machine() -> None:
 @pytest.mark.parametrize("seed", range(100, 101))
 def test_what_is_claimed_holds_for_the_emulator(seed: int) -> None:
     module, data, stored = parse(seed)
-    module["k"].launch(1, THREADS, [stored, data], device="cpu", checks=False)
+    module["k"].launch(1, THREADS, [stored, data], device="cpu", detectors=False)
     check(Facts.of(module.functions[0]), stored, 0)

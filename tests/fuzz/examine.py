@@ -124,7 +124,7 @@ def _launch(module: ir.Module, name: str, choose: random.Random) -> None:
     try:
         found = module[name].launch(
             choose.choice([1, 2]), choose.choice([1, 32, 64, 128]), arguments, device="cpu", on_error="collect",
-            timeout=LAUNCH_SECONDS, checks=choose.random() < 0.7, seed=choose.choice([0, 1, 5]),
+            timeout=LAUNCH_SECONDS, detectors=choose.random() < 0.7, seed=choose.choice([0, 1, 5]),
         ).diagnostics  # fmt: skip
     except (ptxlab.KernelError, ptxlab.PtxError) as refused:
         found = refused.diagnostics

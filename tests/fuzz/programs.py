@@ -180,7 +180,7 @@ def _defined(choose: random.Random) -> tuple[str, Callable[[], str | None]]:
     def expect() -> str | None:
         module = ptxlab.parse(text)
         out = np.zeros((threads, STRIDE), np.uint8)
-        module["k"].launch(1, threads, [out], device="cpu", checks=seed % 2 == 0, seed=seed % 3, timeout=60)
+        module["k"].launch(1, threads, [out], device="cpu", detectors=seed % 2 == 0, seed=seed % 3, timeout=60)
         for number, written in enumerate(interpret(module, threads)):
             for offset, bits in written.items():
                 found = int.from_bytes(out[number, offset : offset + (8 if offset >= 80 else 4)].tobytes(), "little")

@@ -179,7 +179,7 @@ def compare(groups: Sequence[Group], threads: int, question: Question, tally: Ta
     found = [np.zeros((slots, threads, 2), np.uint64) for _ in range(2)]
     module = ptxlab.parse(kernel(groups, threads), name="cases.ptx")
     how = {"grid": threads // BLOCK, "block": BLOCK}
-    module["cases"].launch(args=[given, found[0]], device="cpu", checks=False, workers=1, **how)
+    module["cases"].launch(args=[given, found[0]], device="cpu", detectors=False, workers=1, **how)
     module["cases"].launch(args=[given, found[1]], device=question.other, **how)
     read = written = 0
     for group in groups:

@@ -111,7 +111,7 @@ def run(seed: int, device: str = "both") -> dict[str, Any]:
     kernel = ptxlab.parse(text, name=f"program{seed}.ptx")["k"]
     try:
         result = kernel.launch(
-            1, THREADS, [x, y], device=device, checks=False, on_error="collect", compile="ptxas", **how
+            1, THREADS, [x, y], device=device, detectors=False, on_error="collect", compile="ptxas", **how
         )
     except (KernelError, PtxError) as problem:
         return row | {"equal": False, "problem": problem.diagnostics[0].message}

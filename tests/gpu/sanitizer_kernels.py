@@ -60,7 +60,7 @@ def collect(path: Path, target_name: str) -> None:
         result = emulate(emulated, kernel, args, replace(options, on_error="collect"))
         sizes = {name: getattr(options, name) for name in SIZES}
         case = {"text": emulated.module.source.text, "entry": kernel.name, **sizes, "args": written}
-        if options.blocks is None and options.checks:
+        if options.blocks is None and options.detectors:
             kept = cases.setdefault(json.dumps(case), {"test": names.test, **case, "emulator": []})
             # What any seed shows, a GPU may do.
             kept["emulator"] = sorted({*kept["emulator"], *(diagnostic.code for diagnostic in result.diagnostics)})

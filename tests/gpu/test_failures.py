@@ -58,7 +58,7 @@ def free_memory() -> int:
 
 @pytest.mark.parametrize(
     ("program", "code"),
-    [("WILD", "out-of-bounds"), ("MISALIGNED", "misaligned"), ("TRAP", "trap")],
+    [("WILD", "out-of-bounds"), ("MISALIGNED", "misaligned-access"), ("TRAP", "trap")],
 )
 def test_nothing_runs_after_a_broken_kernel_and_that_is_said(program, code) -> None:
     assert run(f"""

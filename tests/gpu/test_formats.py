@@ -61,7 +61,7 @@ def test_scales_of_blocks(torch: Any) -> None:
         left = a.double() * scale_a.double().repeat_interleave(128, 1)[:, :k]
         wanted = left @ (b.double() * wide(scale_b, k, n))
         out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-        assert scaled_matmul(a, b, scale_a, scale_b, out) is out
+        assert scaled_matmul(a, b, scale_a, scale_b, out=out) is out
         given = [out, *(scaled_matmul(a, b, scale_a, scale_b, out_type="f32") for _ in range(2))]
         assert max(error(one, wanted) for one in given) <= 4e-3, (m, n, k)
 

@@ -60,7 +60,7 @@ def test_what_is_added_to_a_product(torch: Any, activation: str | None) -> None:
         wanted = function(a.double() @ b.double() + (added["bias"].double() if has_bias else 0))
         wanted = wanted + (added["residual"].double() if has_residual else 0)
         out = torch.empty(m, 264, device="cuda", dtype=torch.bfloat16)
-        assert matmul(a, b, out, activation=activation, **added) is out
+        assert matmul(a, b, out=out, activation=activation, **added) is out
         given = [out, *(matmul(a, b, activation=activation, **added) for _ in range(2))]
         assert max(error(one, wanted) for one in given) <= 4e-3
 
@@ -101,14 +101,14 @@ def test_a_result_over_what_is_read_is_refused_in_later_calls_too(torch: Any) ->
     a, b = normal(torch, 300, 256), normal(torch, 256, 256)
     q, k, v = (normal(torch, 1, 2, 256, 128) for _ in range(3))
     for _ in range(2):
-        matmul(a[:256], b, torch.empty_like(b))
-        attention(q, k, v, torch.empty_like(q))
+        matmul(a[:256], b, out=torch.empty_like(b))
+        attention(q, k, v, out=torch.empty_like(q))
         for out in (a[:256], b, a[44:]):
             with pytest.raises(ValueError, match="`out` overlaps"):
-                matmul(a[:256], b, out)
+                matmul(a[:256], b, out=out)
         for out in (q, k, v):
             with pytest.raises(ValueError, match="`out` overlaps"):
-                attention(q, k, v, out)
+                attention(q, k, v, out=out)
 
 
 def test_streams_do_not_disturb_each_other(torch: Any) -> None:

@@ -85,7 +85,7 @@ def test_a_part_of_an_array_is_that_part() -> None:
 
 def test_auto_takes_the_gpu_where_no_checks_are_wanted(data) -> None:
     x, y = data
-    assert "instructions" not in saxpy(x, y, device="auto", checks=False).counters
+    assert "instructions" not in saxpy(x, y, device="auto", detectors=False).counters
     assert "instructions" in saxpy(x, y, device="auto").counters
 
 

@@ -37,16 +37,16 @@ def test_a_module_for_another_gpu(fake: Driver) -> None:
 def test_auto_emulates_what_the_gpu_can_not_run(fake: Driver) -> None:
     text = programs.SAXPY.replace("8.0", "8.7").replace("sm_80", "sm_120a")
     y = np.ones(8, np.float32)
-    result = ptxlab.parse(text)["saxpy"].launch(1, 32, [ramp(), y, 2.0, 8], checks=False)
+    result = ptxlab.parse(text)["saxpy"].launch(1, 32, [ramp(), y, 2.0, 8], detectors=False)
     assert result.counters
     assert fake.configs == []
 
 
 def test_auto_takes_the_gpu_where_no_checks_are_wanted(fake: Driver) -> None:
     launch(ramp(), ramp(), device="auto")
-    launch(ramp(), ramp(), device="auto", checks=False, profile=True)
+    launch(ramp(), ramp(), device="auto", detectors=False, profile=True)
     assert fake.configs == []
-    launch(ramp(), ramp(), device="auto", checks=False)
+    launch(ramp(), ramp(), device="auto", detectors=False)
     assert len(fake.configs) == 1
 
 

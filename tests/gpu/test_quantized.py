@@ -25,7 +25,7 @@ def test_it_is_right_on_a_gpu(format: str, rows: int, columns: int) -> None:
         x = torch.randn(count, columns, device="cuda").to(torch.bfloat16)
         assert error(quantized_matvec(packed, x), weights, x) < 4e-3
         out = torch.full((count, rows), float("nan"), device="cuda", dtype=torch.bfloat16)
-        assert quantized_matvec(packed, x, out) is out
+        assert quantized_matvec(packed, x, out=out) is out
         assert error(out, weights, x) < 4e-3
 
 

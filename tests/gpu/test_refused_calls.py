@@ -37,7 +37,7 @@ def test_arrays_on_different_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Callable[[], Any]] = [
         lambda: kernels.rms_norm(x, w),
         lambda: kernels.layer_norm(x, half(0x3000, 64), w),
-        lambda: kernels.softmax(x, half(0x3000, 8, 64, kind=OnSecond)),
+        lambda: kernels.softmax(x, out=half(0x3000, 8, 64, kind=OnSecond)),
         lambda: kernels.matmul(x, half(0x3000, 64, 8, kind=OnSecond)),
         lambda: kernels.gated_matmul(x, half(0x3000, 64, 8), half(0x4000, 64, 8, kind=OnSecond)),
     ]
@@ -63,7 +63,7 @@ def test_arrays_on_the_second_of_two_gpus(fake: Driver, monkeypatch: pytest.Monk
     fake.kernel = None
     fake.parameters = 4
     for _ in range(2):
-        kernels.softmax(x, out)
+        kernels.softmax(x, out=out)
     assert set(asked) == {1}
     assert len(fake.configs) == 2
 

@@ -170,7 +170,7 @@ def test_a_failure_is_explained_and_leaves_nothing_allocated(fake: Driver, call,
     ("status", "code"),
     [
         (CUresult.CUDA_ERROR_ILLEGAL_ADDRESS, "out-of-bounds"),
-        (CUresult.CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned"),
+        (CUresult.CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned-access"),
         (CUresult.CUDA_ERROR_LAUNCH_FAILED, "trap"),
         (CUresult.CUDA_ERROR_ASSERT, "assertion-failed"),
     ],

@@ -77,7 +77,9 @@ def compare(launches: Sequence[Launch], arrays: Sequence[Any], device: str) -> d
         for timed in (False, True):
             for array, content in zip(arrays, before, strict=True):
                 array[...] = content
-            found = [launch.run(device=device, checks=False, timeline=SPANS if timed else False) for launch in launches]
+            found = [
+                launch.run(device=device, detectors=False, timeline=SPANS if timed else False) for launch in launches
+            ]
             times[timed].append(sum(one.seconds for one in found))
             if timed not in left:
                 left[timed] = [_bytes(array) for array in arrays]

@@ -128,7 +128,15 @@ def run(case: Case, device: str = "both") -> dict[str, Any]:
         threads = int(required.arguments[0])
         how: dict[str, Any] = {} if device == "both" else {"gpu": "H200", "contract": "ptxas"}
         result = kernel.launch(
-            grid, threads, args, shared=SHARED, device=device, checks=False, on_error="collect", compile="ptxas", **how
+            grid,
+            threads,
+            args,
+            shared=SHARED,
+            device=device,
+            detectors=False,
+            on_error="collect",
+            compile="ptxas",
+            **how,
         )
     except (KernelError, PtxError) as problem:
         return row | {"equal": False, "problem": problem.diagnostics[0].message}

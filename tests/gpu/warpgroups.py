@@ -134,7 +134,7 @@ def run(product: Product, tiles: int, device: str) -> Found:
     image, codes, words = inputs(product, tiles)
     out = np.zeros((tiles, THREADS, product.layouts[1].registers), np.uint32)
     kernel = ptxlab.parse(product.text(), name="multiply.ptx")["multiply"]
-    how: dict[str, Any] = {"checks": False, "workers": 1} if device == "cpu" else {}
+    how: dict[str, Any] = {"detectors": False, "workers": 1} if device == "cpu" else {}
     kernel.launch(tiles, THREADS, [image, IMAGE, codes, words, out], shared=IMAGE, device=device, **how)
     given = crc32(image.tobytes() + codes.tobytes() + words.tobytes())
     return {"opcode": product.opcode, "given": given, "results": [crc32(one.tobytes()) for one in out]}

@@ -157,7 +157,7 @@ def test_it_is_silent_under_many_seeds(seed: int) -> None:
 def test_the_function() -> None:
     given = problem([100, 20], cache="e4m3", page=16)
     found = decode_attention(
-        given["q"], given["k"], given["v"], given["lengths"], given["table"], scale=0.2, k_scale=0.5, v_scale=3.0
+        given["q"], given["k"], given["v"], given["lengths"], given["table"], scale=0.2, scale_k=0.5, scale_v=3.0
     )
     given["q"] = given["q"] * np.float16(0.1 * math.sqrt(64))
     given["o"] = found / np.float16(3)

@@ -68,7 +68,7 @@ def test_every_code_is_exact_with_every_kind_of_scale(format: str) -> None:
 def test_it_takes_vectors_in_any_dimensions_and_writes_into_out() -> None:
     weights, x = quantize(normal(9, 256), "int4"), normal(2, 3, 256).astype(BF16)
     out = np.zeros((2, 3, 9), BF16)
-    assert quantized_matvec(weights.pack(), x, out) is out
+    assert quantized_matvec(weights.pack(), x, out=out) is out
     wanted = x.astype(np.float64) @ weights.values().T
     assert np.linalg.norm(out.astype(np.float64) - wanted) < 4e-3 * np.linalg.norm(wanted)
     assert quantized_matvec(weights.pack(), x[:0]).shape == (0, 3, 9)
@@ -122,14 +122,14 @@ def test_weights_that_are_refused(wrong: Quantized, message: str) -> None:
 )
 def test_vectors_that_are_refused(x: Any, out: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError)) as raised:
-        quantized_matvec(INT4.pack(), x, out)
+        quantized_matvec(INT4.pack(), x, out=out)
     assert str(raised.value).startswith(message)
 
 
 def test_it_does_not_write_over_what_it_reads() -> None:
     memory = np.zeros(256, BF16)
     with pytest.raises(ValueError, match="`out` overlaps `x`: what is written would be read"):
-        quantized_matvec(INT4.pack(), memory, memory[:4])
+        quantized_matvec(INT4.pack(), memory, out=memory[:4])
 
 
 def test_floats_are_not_packed() -> None:

@@ -261,7 +261,7 @@ def test_torch_differentiates_it() -> None:
         for found, wanted in zip(torch.autograd.grad(function(q, k, v), (q, k, v)), exact, strict=True):
             assert (found - wanted.grad).norm() / wanted.grad.norm() < 2e-3
     with pytest.raises(ValueError, match="a result in `out` has no gradient"):
-        attention(q, k, v, torch.empty_like(q))
+        attention(q, k, v, out=torch.empty_like(q))
 
 
 @needs_torch

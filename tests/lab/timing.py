@@ -51,7 +51,7 @@ def record(path: Path) -> None:
     """A launch of at least ten million steps of threads."""
     entry = kernels.entry("mma_gemm")
     (launch,) = entry.launches("mma.sync", entry.arrays(Host(7), type="bf16", m=512, n=512, k=704))
-    launch.run(device="cpu", checks=False, record=ptxlab.Record(path))
+    launch.run(device="cpu", detectors=False, record=ptxlab.Record(path))
 
 
 def measure(page: Page, name: str, changes: str) -> dict[str, float]:

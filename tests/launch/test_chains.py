@@ -105,7 +105,7 @@ def test_a_grid_may_overlap_with_the_one_before_the_one_before(second: str, coun
 
 def test_the_detectors_can_be_left_out_and_a_race_raises() -> None:
     x, y, z = arrays()
-    assert findings((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b"), 1, 64, [y, z]), checks=False) == []
+    assert findings((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b"), 1, 64, [y, z]), detectors=False) == []
     with pytest.raises(ptxlab.KernelError, match="data-race"):
         ptxlab.launch_chain((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b"), 1, 64, [y, z]), device="cpu")
 

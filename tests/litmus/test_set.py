@@ -64,6 +64,6 @@ def test_the_kernels_of_a_gpu_do_the_same(name: str) -> None:
     test = TESTS[name]
     judgement = judge(test)
     for placement in [one for one in placements(test) if not one.gpus][-1:]:
-        seen = run_on_gpu(test, placement, 1, device="cpu", instances=3, checks=False)
+        seen = run_on_gpu(test, placement, 1, device="cpu", instances=3, detectors=False)
         assert not seen.endless
         assert {*seen.finals} <= {*judgement.finals}

@@ -49,7 +49,7 @@ def test_it_takes_transposed_matrices_and_writes_into_a_part_of_another() -> Non
 def test_a_product_is_added_to_what_is_there(type: Any) -> None:
     a, b, d = whole(24, 70).T, whole(24, 40), whole(70, 40).astype(type)
     expected = (a.astype(np.float32) @ b + d).astype(type)
-    assert matmul(a, b, d, accumulate=True) is d
+    assert matmul(a, b, out=d, accumulate=True) is d
     assert np.array_equal(d, expected)
 
 
@@ -75,15 +75,27 @@ def test_nothing_times_something_is_nothing() -> None:
         ),
         ((whole(3, 4), whole(4, 2)), {"bias": whole(3)}, "`bias` is 3 long, and must be 2 long"),
         ((whole(3, 4), whole(4, 2)), {"residual": whole(2, 3)}, "`residual` is 2 by 3, and must be 3 by 2"),
-        ((whole(3, 4), whole(4, 2), whole(2, 3).T), {}, "rows of `out` have gaps: pass a contiguous array"),
-        ((whole(3, 4), whole(4, 2), whole(3, 2)[::-1]), {}, "elements of `out` run backwards: pass a contiguous array"),
+        ((whole(3, 4), whole(4, 2)), {"out": whole(2, 3).T}, "rows of `out` have gaps: pass a contiguous array"),
+        (
+            (whole(3, 4), whole(4, 2)),
+            {"out": whole(3, 2)[::-1]},
+            "elements of `out` run backwards: pass a contiguous array",
+        ),
         (([1], [2]), {}, "`a` is a list, not an array of torch, CuPy, JAX or NumPy"),
         ((np.zeros((2, 2)), np.zeros((2, 2))), {}, "`a` has elements of type float64: this kernel is for float16, bfl"),
         ((wide(2, 2), wide(2, 2)), {}, "float32 is rounded to tf32 before it is multiplied: pass `allow_tf32=True` if"),
         ((bytes_of(2, 2), bytes_of(2, 2)), {"activation": "relu"}, "the product of int8 is int32: there is no bias, "),
-        ((bytes_of(2, 2), bytes_of(2, 2), wide(2, 2)), {}, "`out` has elements of type float32: this kernel is for"),
+        (
+            (bytes_of(2, 2), bytes_of(2, 2)),
+            {"out": wide(2, 2)},
+            "`out` has elements of type float32: this kernel is for",
+        ),
         ((whole(8, 8), whole(8, 8)), {"accumulate": True}, "`accumulate` adds to `out`: pass the array to add to"),
-        ((whole(8, 8), whole(8, 3), whole(8, 3)), {"accumulate": True}, "rows of `out` must be multiples of 16 bytes"),
+        (
+            (whole(8, 8), whole(8, 3)),
+            {"out": whole(8, 3), "accumulate": True},
+            "rows of `out` must be multiples of 16 bytes",
+        ),
         ((whole(2, 2), np.zeros((2, 2), ml_dtypes.bfloat16)), {}, "`b` is of type bf16, and `a` of f16"),
     ],
 )

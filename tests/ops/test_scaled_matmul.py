@@ -35,7 +35,7 @@ def test_each_matrix_has_a_scale() -> None:
     expected = a.astype(np.float64) @ b.astype(np.float64)
     assert np.array_equal(scaled_matmul(a, b, ONE, HALF, out_type="f32"), expected / 2)
     out = np.empty((5, 24), np.float16)
-    assert scaled_matmul(a, b, HALF, HALF, out) is out
+    assert scaled_matmul(a, b, HALF, HALF, out=out) is out
     assert np.array_equal(out, (expected / 4).astype(np.float16))
 
 

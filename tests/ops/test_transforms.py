@@ -205,6 +205,6 @@ def test_jit_gradients_and_batches_in_jax() -> None:
     meant = jax.grad(lambda x: -jax.nn.log_softmax(x, -1)[:, jnp.arange(3), targets].mean(1).sum())
     close(losses, meant(x), 1e-4)
     with pytest.raises(ValueError, match="arrays of JAX do not change"):
-        matmul(a, b, a)
+        matmul(a, b, out=a)
     with pytest.raises(Exception, match="float32 is rounded to tf32"):
         matmul(*wide).block_until_ready()

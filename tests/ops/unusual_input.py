@@ -28,7 +28,7 @@ class Usual(NamedTuple):
 
 def multiply(x: Any, weights: Any, scales: Any, out: Any = None) -> Any:
     packed = kernels.Packed(MATRIX.format, MATRIX.rows, MATRIX.columns, weights, scales, MATRIX.factor)
-    return kernels.quantized_matvec(packed, x, out)
+    return kernels.quantized_matvec(packed, x, out=out)
 
 
 def drawn(*shape: int, type: Any = BF16) -> Any:

@@ -67,7 +67,7 @@ __global__ void shift(int* x, int by) {
 }
 
 __global__ void pairs(const int* x, int* y, int from) {
-    *(int2*)(y + 2 * threadIdx.x) = *(const int2*)(x + from + 2 * threadIdx.x);  // expect misaligned_pair: misaligned
+    *(int2*)(y + 2 * threadIdx.x) = *(const int2*)(x + from + 2 * threadIdx.x);  // expect misaligned_pair: misaligned-access
 }
 
 __global__ void sum_of_some(int* x, int count, bool is_early) {

@@ -155,10 +155,10 @@ def test_run_as_on_the_command_line(tmp_path: Path) -> None:
         found = case.Case(tmp_path / "k.ptx")
         return found.how, found.arguments
 
-    expected = {"grid": "2,1", "block": "64", "checks": "no", "seeds": "5"}
+    expected = {"grid": "2,1", "block": "64", "detectors": "no", "seeds": "5"}
     args = ["u32[2]=1,2", "f32=0.5", "x:map:f16[8,8],box=8x8,swizzle=128B", "=x,at=8", "(1,2)", "same", "null", "i32"]
     options, words = " ".join(f"--arg '{one}'" for one in args), " ".join(f"{one}={expected[one]}" for one in expected)
-    assert how(f"--grid 2,1 --block=64 {options} --no-checks --seeds 5") == (expected, args)
+    assert how(f"--grid 2,1 --block=64 {options} --no-detectors --seeds 5") == (expected, args)
     assert how(f"{words} args={','.join(args)}") == (expected, args)
     assert how("--block 64 --arg 2.0") == ({"grid": "1", "block": "64"}, ["2.0"])
     for line, message in {

@@ -8,6 +8,7 @@ from ptxlab.explain import page_of
 from ptxlab.project.selection import is_among, wrong_word
 
 RENAMED = [
+    ("misaligned", "misaligned-access"),
     ("uninitialised-read", "uninitialized-read"),
     ("reinitialised-mbarrier", "reinitialized-mbarrier"),
 ]

@@ -64,6 +64,6 @@ def ring() -> ptxlab.Trace:
     """One block of a product by `tcgen05`, whose operands come through a ring of two stages."""
     entry = kernels.entry("tcgen05_gemm")
     (launch,) = entry.launches("ring", entry.arrays(Host(7), **entry.small[0]))
-    trace = launch.run(device="cpu", checks=False, record=ptxlab.Record(blocks=[0])).trace
+    trace = launch.run(device="cpu", detectors=False, record=ptxlab.Record(blocks=[0])).trace
     assert trace is not None
     return trace

@@ -33,7 +33,7 @@ def launch_of(name: str, variant: str, size: int) -> Launch:
 
 
 def record(launch: Launch, path: Path) -> ptxlab.Trace:
-    launch.run(device="cpu", checks=False, record=ptxlab.Record(path))
+    launch.run(device="cpu", detectors=False, record=ptxlab.Record(path))
     trace = ptxlab.Trace.open(path)
     left = {array.tobytes() for array in launch.args if isinstance(array, np.ndarray)}
     assert left <= {content.tobytes() for content in trace.memory("global").values()}

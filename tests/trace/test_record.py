@@ -132,7 +132,7 @@ def test_a_reduction_comes_from_all_lanes(tmp_path: Path) -> None:
 def test_mbarriers_have_phases_arrivals_and_bytes() -> None:
     entry = kernels.entry("tcgen05_gemm")
     (launch,) = entry.launches("one_tile", entry.arrays(Host(7), **entry.small[0]))
-    trace = launch.run(device="cpu", checks=False, record=ptxlab.Record(blocks=[0])).trace
+    trace = launch.run(device="cpu", detectors=False, record=ptxlab.Record(blocks=[0])).trace
     assert trace is not None
     assert trace.blocks == [0]
     found = [barrier for barrier in trace.barriers() if isinstance(barrier, Mbarrier)]

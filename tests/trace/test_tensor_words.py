@@ -66,7 +66,7 @@ def test_the_debugger_shows_it() -> None:
 def test_scale_factors_are_among_the_inputs_of_a_product() -> None:
     entry = kernels.entry("nvfp4_gemm")
     (launch,) = entry.launches("tcgen05", entry.arrays(Host(7), **entry.small[0]))
-    trace = launch.run(device="cpu", checks=False, record=ptxlab.Record(blocks=[0])).trace
+    trace = launch.run(device="cpu", detectors=False, record=ptxlab.Record(blocks=[0])).trace
     assert trace is not None
     maps = [f"maps+{128 * number}" for number in range(5)]
     row, column = 37, 70

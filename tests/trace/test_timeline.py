@@ -53,7 +53,7 @@ def test_warps_run_and_wait(tmp_path: Path) -> None:
 def test_copies_and_products_are_beside_the_warps(tmp_path: Path) -> None:
     entry = kernels.entry("wgmma_gemm")
     (launch,) = entry.launches("wgmma", entry.arrays(Host(7), **entry.small[1]))
-    trace = launch.run(device="cpu", checks=False, record=ptxlab.Record(blocks=[0])).trace
+    trace = launch.run(device="cpu", detectors=False, record=ptxlab.Record(blocks=[0])).trace
     assert trace is not None
     periods = periods_of(trace)
     assert {one.track for one in periods} == {"warp", "bulk copies", "tensor cores"}

@@ -104,7 +104,7 @@ def test_strides_and_alignment(tmp_path: Path) -> None:
     for text, code in (
         (row, None),
         (row.replace(STORE, STORE + GAP), "written-gap"),
-        (row.replace(LOAD, "    .reg .f32 %g;\n    ld.global.v2.f32 {%f1, %g}, [%rd4];\n"), "misaligned"),
+        (row.replace(LOAD, "    .reg .f32 %g;\n    ld.global.v2.f32 {%f1, %g}, [%rd4];\n"), "misaligned-access"),
     ):
         file.write_text(HEAD + text)
         found = verify(task, file, seed=2, estimate=False, symbolic=False)

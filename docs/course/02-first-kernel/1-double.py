@@ -90,7 +90,7 @@ EXERCISE = Exercise(
         "out-of-bounds": "The address is not one of an element. Is the offset `i * 4` bytes, and is it added once? "
         "Below "
         "n all elements exist, so the index is not the mistake.",
-        "misaligned": "An f32 is at a multiple of 4 bytes: the offset is i times 4, not i.",
+        "misaligned-access": "An f32 is at a multiple of 4 bytes: the offset is i times 4, not i.",
         "data-race": "Two threads access the same element, and one of them writes. Thread i writes y[i] alone: do the "
         "addresses depend on `%i`?",
         "wrong-values": "Element i is 4 * i bytes after the first. Which element do you load, and where do you store?",

@@ -82,7 +82,7 @@ EXERCISE = Exercise(
         "out-of-bounds": "All shifts lead to an element, so an address is computed wrongly. What becomes of the "
         "shift -1 "
         "when it is widened to 64 bits?",
-        "misaligned": "Elements have 4 bytes: an index is multiplied by 4 before it is added to an address.",
+        "misaligned-access": "Elements have 4 bytes: an index is multiplied by 4 before it is added to an address.",
         "wrong-values": "The address of the element is x + 4 * (i + shift[i]).",
     },
 )

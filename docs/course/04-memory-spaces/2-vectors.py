@@ -112,7 +112,7 @@ EXERCISE = Exercise(
         ),
     ),
     advice={
-        "misaligned": "A vector of 16 bytes is at a multiple of 16 bytes: thread i begins at element 4 * i.",
+        "misaligned-access": "A vector of 16 bytes is at a multiple of 16 bytes: thread i begins at element 4 * i.",
         "out-of-bounds": "The vector has four elements from its address on: add no offset to the address of the first.",
         "operand-type": "The braces have four registers, of the type that is named after `.v4`.",
         "wrong-values": "Register 0 of the vector is the element at the address, register 3 the one 12 bytes further.",

@@ -90,7 +90,7 @@ EXERCISE = Exercise(
     advice={
         "out-of-bounds": "The tile is larger now: 32 rows, each with the bytes that you add.",
         "data-race": "The barrier between storing and loading must stay; and two numbers must not have the same place.",
-        "misaligned": "A number is at a multiple of 4 bytes: what is added to a row is a multiple of 4, too.",
+        "misaligned-access": "A number is at a multiple of 4 bytes: what is added to a row is a multiple of 4, too.",
         "uninitialized-read": "A place is read that was not written: store and load have to use the same layout.",
         "wrong-values": "Store and load have to use the same layout: the place of (row, column) where it is stored is "
         "the one where it is looked for.",

@@ -46,7 +46,7 @@ EXERCISE = Exercise(
     advice={
         "out-of-bounds": "D has 16 rows of 32 bytes: g is 0 to 7, and the second row of a lane is 8 rows further.",
         "data-race": "Two lanes store to the same element: each pair (g, t) is of one lane.",
-        "misaligned": "Two f32 are at a multiple of 8 bytes: column 2t.",
+        "misaligned-access": "Two f32 are at a multiple of 8 bytes: column 2t.",
         "wrong-values": "Lane 5 has g = 1 and t = 1: %f0 is element (1, 2).",
     },
 )

@@ -47,7 +47,7 @@ EXERCISE = Exercise(
     advice={
         "out-of-bounds": "A has 16 rows of 32 bytes, and a half is 16 bytes further.",
         "uninitialized-read": "A has 16 rows of 32 bytes, and a half is 16 bytes further.",
-        "misaligned": "A row of eight f16 is at a multiple of 16 bytes.",
+        "misaligned-access": "A row of eight f16 is at a multiple of 16 bytes.",
         "wrong-values": "Which row of A does lane 8 point to, which one lane 16?",
     },
 )

@@ -83,5 +83,5 @@ EXERCISE = Exercise(
     ),
     needs=(reads_at_most(64 * 16, "each number is needed twice, and can be kept in a register"),),
     advice={"wrong-values": "Are the numbers still in their registers when the mean is subtracted?",
-            "misaligned": "`.v4.f32` needs an address that is a multiple of 16 bytes."},
+            "misaligned-access": "`.v4.f32` needs an address that is a multiple of 16 bytes."},
 )  # fmt: skip

@@ -54,7 +54,7 @@ EXERCISE = Exercise(
     needs=(requests_at_most(2 * 1024 // 128, "16 bytes of each lane are one load and one store of a warp"),),
     advice={
         "out-of-bounds": "Thread i has numbers 4 i to 4 i + 3; those beyond n have nothing to do.",
-        "misaligned": "`.v4.f32` needs an address that is a multiple of 16 bytes: element 4 i.",
+        "misaligned-access": "`.v4.f32` needs an address that is a multiple of 16 bytes: element 4 i.",
         "wrong-values": "Which of the four numbers of a thread are wrong?",
     },
     language="python",

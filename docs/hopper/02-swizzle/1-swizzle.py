@@ -51,6 +51,6 @@ EXERCISE = Exercise(
     advice={
         "wrong-values": "Row 0 has no swizzle, and of row 1 each two neighbouring 16 bytes are exchanged. Which "
         "bits of the offset does your line change?",
-        "misaligned": "Only bits 4 to 6 of the offset change.",
+        "misaligned-access": "Only bits 4 to 6 of the offset change.",
     },
 )

@@ -11,7 +11,7 @@ import click
 from ptxlab.cli.compiling import CUDA
 from ptxlab.cli.findings import format_option
 from ptxlab.cli.gates import gate_options
-from ptxlab.cli.launching import check_option, checks_option, gpu_option, timeout_option
+from ptxlab.cli.launching import detector_options, gpu_option, timeout_option
 from ptxlab.cli.programs import gpus_option, repeats_option, run_and_show
 
 _BUILD_OPTIONS = "-g -lineinfo"
@@ -23,8 +23,7 @@ _BUILD_OPTIONS = "-g -lineinfo"
 @click.option("--build", metavar="COMMAND", help="Run this first, such as `make`; nvcc then adds line numbers.")
 @click.option("--seed", metavar="N", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True,
               help="Seed of the schedule.")  # fmt: skip
-@checks_option
-@check_option
+@detector_options
 @timeout_option
 @gpu_option
 @repeats_option

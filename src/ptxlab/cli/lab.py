@@ -158,7 +158,7 @@ def _gallery(
         raise click.UsageError(f"`{name}` has no variant `{chosen}`; it has {', '.join(map(repr, entry.variants))}")
     *first, last = _launches(entry, chosen, sizes, given["seed"])
     for launch in first:
-        launch.run(device="cpu", checks=False)
+        launch.run(device="cpu", detectors=False)
     result = last.run(device="cpu", on_error="collect", seed=given["seed"], record=_record(given))
     assert result.trace is not None
     return result.trace, result

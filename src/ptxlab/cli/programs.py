@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ptxlab.programs.program import ProgramResult
 
 _OF_KERNELS = ("entry", "grid", "block", "cluster", "arguments", "settings", "shared")
-_OF_BOTH = ("path", "target", "seed", "checks", "only", "timeout", "gpu", "format", "nvcc", "device", "max_repeats",
+_OF_BOTH = ("path", "target", "seed", "detectors", "only", "timeout", "gpu", "format", "nvcc", "device", "max_repeats",
             "gpus")  # fmt: skip
 _NOT_RUN = ("unsupported-call", "no-ptx", "stripped-program")
 
@@ -94,7 +94,7 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
 
     format: Format = given["format"]
     launch = {"seed": given["seed"], "timeout": given["timeout"],
-              "checks": (given["only"] or True) if given["checks"] else False}  # fmt: skip
+              "detectors": (given["only"] or True) if given["detectors"] else False}  # fmt: skip
     options = ProgramOptions(given["gpu"], launch, folders, format != "full", gpus=given["gpus"],
                              max_repeats=given["max_repeats"])  # fmt: skip
     sys.stdout.flush()

@@ -18,9 +18,8 @@ from ptxlab.cli.gates import failing, gate_options, wanted
 from ptxlab.cli.launching import (
     block_indices,
     check_first,
-    check_option,
-    checks_option,
     choose,
+    detector_options,
     gpu_option,
     kernel_warnings,
     launch_options,
@@ -76,7 +75,7 @@ class Request:
     explore: bool
     limit: int
     blocks: list[tuple[int, ...]] | None
-    checks: bool
+    detectors: bool
     only: tuple[str, ...]
     timeout: float | None
     device: str
@@ -98,8 +97,8 @@ class Request:
         """Refuse options that exclude each other."""
         if self.target is not None and self.path.suffix != CUDA:
             raise click.UsageError("`--target` is for CUDA C++: PTX names its own")
-        if self.only and not self.checks:
-            raise click.UsageError("`--check` and `--no-checks` exclude each other")
+        if self.only and not self.detectors:
+            raise click.UsageError("`--detector` and `--no-detectors` exclude each other")
         partial = self.blocks is not None or self.profile or self.draw or self.cooperative
         if self.explore and (self.seeds is not None or self.schedule is not None or partial):
             raise click.UsageError("`--explore` tries all schedules of a whole grid, and nothing else")
@@ -149,7 +148,7 @@ class Request:
             shared=self.shared,
             blocks=self.blocks,
             device="cpu" if self.device == "auto" and is_scheduled else self.device,
-            checks=(self.only or True) if self.checks else False,
+            detectors=(self.only or True) if self.detectors else False,
             timeout=self.timeout,
             cooperative=self.cooperative,
             on_error="collect",
@@ -173,8 +172,7 @@ class Request:
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=10_000, show_default=True,
               help="Executions that --explore tries at most.")  # fmt: skip
 @click.option("--blocks", metavar="'X,Y X,Y'", callback=block_indices, help="Run only these blocks of the grid.")
-@checks_option
-@check_option
+@detector_options
 @timeout_option
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "both"]), default="auto", show_default=True,
               help="Where to run; `both` compares the two bit for bit.")  # fmt: skip

@@ -50,7 +50,7 @@ class LaunchOptions:
     shared: int = 0
     cluster: Extents | None = None
     device: str = "auto"
-    checks: bool | Iterable[str] = True
+    detectors: frozenset[str] = DETECTORS
     seed: int = 0
     seeds: int | Iterable[int] | None = None
     schedule: str | Sequence[int] | None = None
@@ -72,7 +72,7 @@ class LaunchOptions:
     timeline: bool | int = False
 
     def __init__(self, grid: Extent, block: Extent, **others: object) -> None:
-        """Extents may be given as a user writes them, and `checks` as true, false or names of detectors."""
+        """Extents may be given as a user writes them, and `detectors` as true, false or names of detectors."""
         others["grid"], others["block"] = grid, block
         if not others.keys() <= _DEFAULTS.keys():
             raise TypeError(f"a launch has no option {', '.join(sorted(others.keys() - _DEFAULTS.keys()))}")
@@ -92,7 +92,7 @@ class LaunchOptions:
             given["cluster"] = extent(given["cluster"], "cluster")
         if given["blocks"] is not None:
             given["blocks"] = [_three(coordinates, 0, "blocks") for coordinates in given["blocks"]]
-        given["checks"] = chosen_detectors(given["checks"])
+        given["detectors"] = chosen_detectors(given["detectors"])
         object.__setattr__(self, "__dict__", given)
         self._refuse_wrong()
 
@@ -114,12 +114,6 @@ class LaunchOptions:
             gpu_named(self.gpu)
         if self.compile not in (None, "ptxas", "driver") and Path(self.compile).suffix != ".cubin":
             raise ValueError(f"compile={self.compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
-
-    @property
-    def detectors(self) -> frozenset[str]:
-        """The detectors that run with the kernel."""
-        assert isinstance(self.checks, frozenset)
-        return self.checks
 
     @property
     def emulator_only(self) -> str | None:
@@ -146,13 +140,15 @@ class LaunchOptions:
 _DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(LaunchOptions)}
 
 
-def chosen_detectors(checks: bool | Iterable[str]) -> frozenset[str]:
-    """The detectors that `checks` names: all, none, or some by their codes."""
-    if isinstance(checks, bool):
-        return DETECTORS if checks else frozenset()
-    named = frozenset(map(current_code, [checks] if isinstance(checks, str) else checks))
+def chosen_detectors(given: bool | Iterable[str]) -> frozenset[str]:
+    """The detectors that are asked for: all, none, or some by their codes."""
+    if isinstance(given, bool):
+        return DETECTORS if given else frozenset()
+    named = frozenset(map(current_code, [given] if isinstance(given, str) else given))
     if unknown := sorted(named - DETECTORS):
-        raise ValueError(f"checks={unknown[0]!r}: the detectors that can be chosen are {', '.join(sorted(DETECTORS))}")
+        raise ValueError(
+            f"detectors={unknown[0]!r}: the detectors that can be chosen are {', '.join(sorted(DETECTORS))}"
+        )
     return named
 
 

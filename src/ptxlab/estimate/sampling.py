@@ -58,7 +58,7 @@ def sample(kernel: Function, args: Sequence[object], options: LaunchOptions, gpu
     for block in options.blocks or spread(options.grid):
         if options.blocks is None and executed > _LONG and len(found) >= 2:
             break
-        one = {**vars(options), "blocks": [block], "device": "cpu", "checks": False, "profile": True, "gpu": gpu}
+        one = {**vars(options), "blocks": [block], "device": "cpu", "detectors": False, "profile": True, "gpu": gpu}
         counters = launch(kernel, args, LaunchOptions.of(one)).counters
         executed += counters["instructions"]
         found.append((block, counters))

@@ -32,7 +32,7 @@ FATAL = {
         "out-of-bounds", "an access outside of all memory the kernel has", (_UNKNOWN_PLACE,), (_LOOK,)
     ),
     "CUDA_ERROR_MISALIGNED_ADDRESS": Failure(
-        "misaligned", "an access at an address that is not a multiple of its size", (_UNKNOWN_PLACE,), (_LOOK,)
+        "misaligned-access", "an access at an address that is not a multiple of its size", (_UNKNOWN_PLACE,), (_LOOK,)
     ),
     "CUDA_ERROR_INVALID_ADDRESS_SPACE": Failure(
         "wrong-state-space",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.report import KernelError, PtxError
+from ptxlab.report.deprecation import renamed
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -24,6 +25,7 @@ class Launchable:
 
     __slots__ = ()
 
+    @renamed(checks="detectors")
     def launch(
         self,
         grid: int | Sequence[int],
@@ -33,7 +35,7 @@ class Launchable:
         shared: int = 0,
         cluster: int | Sequence[int] | None = None,
         device: str = "auto",
-        checks: bool | Iterable[str] = True,
+        detectors: bool | Iterable[str] = True,
         seed: int = 0,
         seeds: int | Iterable[int] | None = None,
         schedule: str | Sequence[int] | None = None,
@@ -57,7 +59,7 @@ class Launchable:
         """Run a kernel and return a `Result`; arrays among `args` are changed in place.
 
         `device` is "cpu" for the emulator, "cuda" (or "cuda:1") for a GPU, "both" to run on both and compare bit for
-        bit. "auto" is a GPU if an argument is there, or if `checks=False` and there is one that can run the module;
+        bit. "auto" is a GPU if an argument is there, or if `detectors=False` and there is one that can run the module;
         otherwise the emulator, because only it finds races and says what a wrong kernel does wrong. `shared` is bytes
         of dynamic shared memory; `on_error="collect"` returns findings instead of raising `KernelError`, `"strict"`
         raises for warnings too, those of `ptxlab.check` among them; `timeout` is in seconds, of
@@ -65,7 +67,7 @@ class Launchable:
         at once, as CUDA's `grid.sync()` requires; `overlap=True` lets it start before the grid before it on its stream
         is complete, as `ptxlab.launch_chain` has it.
 
-        For the emulator: `checks=False` silences the detectors, `checks="data-race"` all but that one; `seed` chooses
+        For the emulator: `detectors=False` runs none of them, `detectors="data-race"` that one alone; `seed` chooses
         the order in which threads run, and `seeds=20` tries that many, each on the same data, until one finds an error;
         `schedule` lets threads take steps as a finding of `ptxlab.explore` says; `executor` is where seeds are tried,
         by default on this machine's cores; `blocks` runs only these blocks of the grid, or the clusters that they

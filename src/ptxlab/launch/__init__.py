@@ -20,6 +20,7 @@ from ptxlab.launch.contexts import Context, context_of
 from ptxlab.launch.precision import mistyped_arrays, other_arrays
 from ptxlab.launch.recorded import keep, with_record
 from ptxlab.report import KernelError, error
+from ptxlab.report.deprecation import renamed
 
 if TYPE_CHECKING:
     from ptxlab.emulate.search.explore import Exploration
@@ -109,6 +110,7 @@ def module_of(kernel: ir.Function) -> ir.Module:
     return module
 
 
+@renamed(checks="detectors")
 def explore(
     kernel: ir.Function,
     grid: Extent,
@@ -117,7 +119,7 @@ def explore(
     *,
     shared: int = 0,
     cluster: Extent | None = None,
-    checks: bool | Iterable[str] = True,
+    detectors: bool | Iterable[str] = True,
     limit: int = 10_000,
     timeout: float = EXPLORED,
     every: bool = False,
@@ -132,7 +134,7 @@ def explore(
     >>> found.verdict  # doctest: +SKIP
     'explored all 3 executions that differ: no race, no hang'
     """
-    options = LaunchOptions(grid, block, shared=shared, cluster=cluster, checks=checks)
+    options = LaunchOptions(grid, block, shared=shared, cluster=cluster, detectors=detectors)
     return explore_all(kernel, args, options, limit, timeout, every, progress)
 
 

@@ -19,14 +19,16 @@ from ptxlab.gpu.hardware import Gpu
 from ptxlab.launch import choose, module_of
 from ptxlab.launch.contexts import context_of
 from ptxlab.report import KernelError, is_failure
+from ptxlab.report.deprecation import renamed
 
 OWN = ("shared", "cluster", "cooperative", "overlap")  # options that each grid has for itself
 
 
+@renamed(checks="detectors")
 def launch_chain(
     *grids: Sequence[Any],
     device: str = "auto",
-    checks: bool | Iterable[str] = True,
+    detectors: bool | Iterable[str] = True,
     seed: int = 0,
     seeds: int | Iterable[int] | None = None,
     on_error: str = "raise",
@@ -44,7 +46,7 @@ def launch_chain(
 
     >>> first, second = ptxlab.launch_chain((produce, 8, 128, [x, y]), (consume, 8, 128, [y, z]))  # doctest: +SKIP
     """
-    common = {"device": device, "checks": checks, "seed": seed, "on_error": "collect", "timeout": timeout,
+    common = {"device": device, "detectors": detectors, "seed": seed, "on_error": "collect", "timeout": timeout,
               "stream": stream}  # fmt: skip
     links = [_read(number, grid, common) for number, grid in enumerate(grids)]
     _refuse_shared_texels(links)

@@ -29,7 +29,7 @@ from ptxlab.report import Diagnostic, KernelError, error, is_failure
 from ptxlab.toolchain.tools import can_find
 
 REASONS = (
-    "a race can be the reason, which the emulator's `checks` find, "
+    "a race can be the reason, which the emulator's detectors find, "
     "an approximate instruction on a GPU other than an H200, whose results the emulator has, "
     "or products and sums that were contracted, which it knows where ptxas and nvdisasm are installed"
 )

@@ -24,6 +24,7 @@ from ptxlab.node.arrays import Array, Memory, in_host_memory
 from ptxlab.node.operations import Operation, after
 from ptxlab.node.streams import Event, Stream
 from ptxlab.report import KernelError, is_failure
+from ptxlab.report.deprecation import renamed
 
 MOST_GPUS = 16
 
@@ -128,12 +129,13 @@ class Node:
         if array.region.base not in self.memory.regions:
             raise ValueError(f"{array.region.name} is freed")
 
+    @renamed(checks="detectors")
     def synchronize(
         self,
         *,
         seed: int = 0,
         seeds: int | Iterable[int] | None = None,
-        checks: bool | Iterable[str] = True,
+        detectors: bool | Iterable[str] = True,
         timeout: float | None = None,
         on_error: str = "raise",
     ) -> Result:
@@ -146,7 +148,7 @@ class Node:
         queue, self._queue = self._queue, []
         if not queue:
             return Result()
-        options = {"checks": checks, "timeout": timeout, "on_error": "collect", "gpu": self.gpu}
+        options = {"detectors": detectors, "timeout": timeout, "on_error": "collect", "gpu": self.gpu}
         try:
             tried = [seed] if seeds is None else list(range(seeds) if isinstance(seeds, int) else seeds)
             result = self._try(queue, tried, options)

@@ -18,15 +18,17 @@ from ptxlab.ops.matrices import HALVES, ROW, Matrix
 from ptxlab.ops.operators import Operator, is_traced
 from ptxlab.ops.ready import Workspace
 from ptxlab.ops.xla import is_jax
+from ptxlab.report.deprecation import renamed
 
 _PARTIAL = 6  # the number of the parameter
 _CACHES = (*HALVES, "e4m3")
 _SCHEMA = (
-    "(Tensor q, Tensor k_cache, Tensor v_cache, Tensor lengths, Tensor? block_table, float? scale, float k_scale,"
-    " float v_scale) -> Tensor"
+    "(Tensor q, Tensor k_cache, Tensor v_cache, Tensor lengths, Tensor? block_table, float? scale, float scale_k,"
+    " float scale_v) -> Tensor"
 )
 
 
+@renamed(k_scale="scale_k", v_scale="scale_v")
 def decode_attention(
     q: Array,
     k_cache: Array,
@@ -35,8 +37,8 @@ def decode_attention(
     block_table: Any = None,
     *,
     scale: float | None = None,
-    k_scale: float = 1.0,
-    v_scale: float = 1.0,
+    scale_k: float = 1.0,
+    scale_v: float = 1.0,
     out: Any = None,
 ) -> Any:
     """softmax(q·kᵀ·scale)·v for one token of each sequence, in f16 or bf16 with f32 accumulators.
@@ -45,10 +47,10 @@ def decode_attention(
     strides but the last; its heads may be fewer, each for as many of `q`. Sequence i has `lengths[i]` keys, an int32;
     of no keys the result is 0. With a `block_table` of batch × pages, int32, caches are pages × positions × heads ×
     size, and key n of sequence i is in page `block_table[i, n // positions]`; pages have a multiple of 16 positions.
-    Caches of e4m3 are multiplied by `k_scale` and `v_scale`. `scale` is 1/√size unless given. The result is a new
+    Caches of e4m3 are multiplied by `scale_k` and `scale_v`. `scale` is 1/√size unless given. The result is a new
     array, or `out`. There is no gradient.
     """
-    how = scale, float(k_scale), float(v_scale)
+    how = scale, float(scale_k), float(scale_v)
     given = q, k_cache, v_cache, lengths, block_table
     if out is None and is_traced():
         return _calls.operator(*given, *how)
@@ -66,8 +68,8 @@ def _make(
     table: Array,
     o: Array,
     scale: float | None,
-    k_scale: float,
-    v_scale: float,
+    scale_k: float,
+    scale_v: float,
 ) -> Launch:
     """The launch, with memory for parts of results where it runs on the emulator."""
     pages = None if isinstance(table, int) else table
@@ -77,7 +79,7 @@ def _make(
     if is_host:
         _check_lengths(k, lengths, pages)
         partial = np.zeros(workspace_of(q, k, 0 if pages is None else k.shape[1], HOST_BLOCKS), np.float32)
-    return attend(q, k, v, o, lengths, partial, pages, scale, (k_scale, v_scale), blocks=blocks)
+    return attend(q, k, v, o, lengths, partial, pages, scale, (scale_k, scale_v), blocks=blocks)
 
 
 def _workspace(

@@ -73,8 +73,8 @@ def describe(
 def matmul(
     a: Array,
     b: Array,
-    out: Array | None = None,
     *,
+    out: Array | None = None,
     bias: Array | None = None,
     activation: str | Activation | None = None,
     residual: Array | None = None,

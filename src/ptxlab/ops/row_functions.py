@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 REDUCTIONS = ("mean", "sum", "none")
 
 
-def softmax(x: Array | str, out: Array | None = None) -> Any:
+def softmax(x: Array | str, *, out: Array | None = None) -> Any:
     """exp(x) / Σ exp(x) over the last dimension; the result is a new array, or `out`, which may be `x`.
 
     A row with NaN or +inf, or of nothing but -inf, is NaN, as in torch. It has a gradient in torch and JAX.
@@ -39,7 +39,7 @@ def softmax(x: Array | str, out: Array | None = None) -> Any:
     return _softmax.operator.differentiate(x) if found is None else found[0]
 
 
-def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5, out: Any = None) -> Any:
+def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5, *, out: Any = None) -> Any:
     """(x - mean) / √(variance + eps) · weight + bias over the last dimension, of which weight and bias are vectors.
 
     The result is a new array, or `out`, which may be `x`. It has a gradient in torch and JAX.

@@ -32,7 +32,7 @@ SCHEMA = '(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, str out_type="bf1
 
 
 def scaled_matmul(
-    a: Array, b: Array, scale_a: Array | float, scale_b: Array, out: Array | None = None, *, out_type: str = "bf16"
+    a: Array, b: Array, scale_a: Array | float, scale_b: Array, *, out: Array | None = None, out_type: str = "bf16"
 ) -> Any:
     """(a · scale_a) @ (b · scale_b) of e4m3 or e5m2, as "bf16", "f16" or "f32".
 

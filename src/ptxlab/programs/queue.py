@@ -270,7 +270,7 @@ class Team:
         emulated = EmulatedModule(module, context_of(module).digest, context_of(module).memory)
         _, height, depth = one.extent
         shape = LaunchOptions((height, depth, 1), THREADS, seed=options.seed, timeout=options.timeout,
-                              checks=options.checks, on_error="collect", gpu=options.gpu)  # fmt: skip
+                              detectors=options.detectors, on_error="collect", gpu=options.gpu)  # fmt: skip
         return TeamGrid(emulated, kernel, args, shape, one.order.device, one.title, regions, before, (), line, CUDA,
                         is_kernel=False)  # fmt: skip
 

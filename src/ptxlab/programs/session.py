@@ -65,7 +65,7 @@ _INVALID_VALUE, _INVALID_FUNCTION, _INVALID_SYMBOL, _NO_IMAGE, _INVALID_PTX = 1,
 _FAILURE, _NOT_SUPPORTED = 719, 801
 # What a GPU reports of a kernel that has stopped; of other faults, an unspecified failure.
 _FAULTS = {"out-of-bounds": 700, "use-after-free": 700, "missing-peer-access": 700,
-           "read-only-write": 700, "misaligned": 716, "trap": 719,
+           "read-only-write": 700, "misaligned-access": 716, "trap": 719,
            "assertion-failed": 710, "hang": 702, "timeout": 702}  # fmt: skip
 
 

@@ -10,7 +10,7 @@
 
 `run` names the launch: `grid`, `block`, `cluster` (`2` or `2,2`), `shared` (bytes), `entry` (if there are several),
 `args` (each as `ptxlab run --arg` takes it, `u32[64]=arange`, `f16[8,8]=random`, `map:f16[8,8],box=8x8`, `u32=5`;
-`u32[64]` is an array of zeros, and `same` the array before it again), `checks=no` to run without detectors of races,
+`u32[64]` is an array of zeros, and `same` the array before it again), `detectors=no` to run without detectors of races,
 `timeout` (60 seconds unless it says so), and `seeds`, how many schedules to try (3 unless it says so). The same options
 may be written as for `ptxlab run`: `--grid 2 --block 64 --arg u32[64]=zeros`. A file without `run` is only checked.
 
@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,9 +53,10 @@ from ptxlab.cli.arguments import arguments_for, make_arguments, parse_argument, 
 from ptxlab.cli.plain_arguments import TYPES
 from ptxlab.device.structures import leaves
 from ptxlab.report import Diagnostic, render
+from ptxlab.report.deprecation import REMOVED
 
 SEEDS = 3
-WORDS = ("grid", "block", "cluster", "shared", "entry", "args", "checks", "timeout", "seeds")
+WORDS = ("grid", "block", "cluster", "shared", "entry", "args", "detectors", "timeout", "seeds")
 _HEADER = re.compile(r"//\s*(run|expect|says|check):\s*(.*?)\s*$")
 _RESULTS = re.compile(r"results(?:\[(\d+)\])?\s+(.+)")
 _FINDING = re.compile(r"(?:(warning|note) )?([\w-]+)(?: (\d+))?(?: with ([\d, ]+?))?(?: within (\d+) seeds)?$")
@@ -137,7 +139,7 @@ class Case:
         line = " ".join(self.lines("run"))
         if line.startswith("-"):
             return _command_line(line)
-        words = [word.partition("=") for word in line.split()]
+        words = [word.partition("=") for word in _current(line, "checks=", "detectors=").split()]
         for name, _, value in words:
             if name not in WORDS or not value:
                 raise CaseError(f"`run` has `{name}`, and not one of {', '.join(f'{word}=' for word in WORDS)}")
@@ -189,7 +191,7 @@ class Case:
             options |= {
                 "seed": seed,
                 "timeout": _seconds(how.get("timeout", "60")),
-                "checks": how.get("checks") != "no",
+                "detectors": how.get("detectors") != "no",
             }
         if "cluster" in how:
             options["cluster"] = _shape(how["cluster"])
@@ -312,18 +314,26 @@ def _finding(diagnostic: Diagnostic) -> ExpectedFinding:
     return ExpectedFinding(diagnostic.level, diagnostic.code, tuple(dict.fromkeys(lines)))
 
 
+def _current(line: str, old: str, new: str) -> str:
+    """A line with a word as it is called today."""
+    if old in line:
+        warnings.warn(f"`{old}` is called `{new}`; {REMOVED} has no `{old}`", DeprecationWarning, 2)
+    return line.replace(old, new)
+
+
 def _command_line(line: str) -> tuple[dict[str, str], list[str]]:
     """The words of `run` where it is written as options of `ptxlab run`."""
     from ptxlab.cli.run import command
 
+    line = _current(line, "--no-checks", "--no-detectors")
     try:
         given, rest, _ = command.make_parser(Context(command)).parse_args(["FILE", *shlex.split(line)])
     except (UsageError, ValueError) as problem:
         raise CaseError(f"`run`: {problem.message if isinstance(problem, UsageError) else problem}") from None
     del given["path"]
     args = given.pop("arguments", [])
-    if "checks" in given:
-        given["checks"] = "yes" if given["checks"] else "no"
+    if "detectors" in given:
+        given["detectors"] = "yes" if given["detectors"] else "no"
     wrong = [*rest, *(f"--{name}" for name in given if name not in WORDS)]
     if wrong:
         raise CaseError(f"`run` has `{wrong[0]}`, which is not for tests")

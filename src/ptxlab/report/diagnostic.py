@@ -14,7 +14,11 @@ from ptxlab.report.source import Span
 
 Level = Literal["error", "warning", "note"]
 
-_RENAMED = {"reinitialised-mbarrier": "reinitialized-mbarrier", "uninitialised-read": "uninitialized-read"}
+_RENAMED = {
+    "misaligned": "misaligned-access",
+    "reinitialised-mbarrier": "reinitialized-mbarrier",
+    "uninitialised-read": "uninitialized-read",
+}
 
 
 def current_code(code: str) -> str:

@@ -169,6 +169,8 @@ def _bounded(caller: Caller, sizes: Sizes) -> Time | None:
     data = caller.draw(sizes)
     found = []
     for launch in caller.plan(sizes).launches(data):
-        result = launch.run(device="cpu", profile=True, checks=False, on_error="collect", timeout=caller.clock.left())
+        result = launch.run(
+            device="cpu", profile=True, detectors=False, on_error="collect", timeout=caller.clock.left()
+        )
         found.append(bounds.of_launch(result.counters, gpu))
     return Time("bound", sizes, sum(one[0] for one in found), gpu, max(found)[1], _least(caller, sizes, gpu))

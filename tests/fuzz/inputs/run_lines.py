@@ -11,7 +11,7 @@ from tests.fuzz.inputs.mutation import change_text
 
 LINES = (
     "// run: grid=1 block=64 args=u32[64] seeds=2",
-    "// run: grid=1,1 block=64,1,1 cluster=1 shared=64 args=u32[8,8]=arange timeout=1 checks=no seeds=1",
+    "// run: grid=1,1 block=64,1,1 cluster=1 shared=64 args=u32[8,8]=arange timeout=1 detectors=no seeds=1",
     "// run: grid=1 block=64 entry=k args=f16[64]=random:-1:1 seeds=1",
     "// run: grid=1 block=64 args=u64=5,u32[2]=1,2 seeds=1",
     "// run: --grid 1 --block 64 --arg u32[64]=zeros --seeds 1",

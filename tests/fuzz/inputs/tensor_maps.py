@@ -70,8 +70,8 @@ def examine(data: bytes) -> None:
     for encoded in (data, bytes(a ^ b for a, b in zip(data, right.encode(1 << 20), strict=True))):
         said = ptxlab.explain(encoded)
         str(said), said.as_dict()
-    for checks in (True, False):
+    for detectors in (True, False):
         array, place = np.ones((8, 32), np.float32), np.zeros(SIZE, np.uint8)
         arguments = [ptxlab.tensor_map(array, (4, 16)), np.frombuffer(data, np.uint8).copy(), place]
         with contextlib.suppress(ptxlab.KernelError):
-            module()["k"].launch(1, 1, arguments, device="cpu", on_error="collect", timeout=2, checks=checks)
+            module()["k"].launch(1, 1, arguments, device="cpu", on_error="collect", timeout=2, detectors=detectors)

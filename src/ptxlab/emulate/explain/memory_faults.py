@@ -65,7 +65,7 @@ def explain_misaligned(fault: FaultSnapshot) -> Diagnostic:
     alignment = fault.record.get("alignment")
     smaller = ", or access smaller parts" if alignment == fault.size else ""
     return fault.error(
-        "misaligned",
+        "misaligned-access",
         f"{fault.access} of {fault.size} bytes at address {fault.address:#x}, not a multiple of {alignment}",
         helps=[f"align the address to {alignment} bytes{smaller}"],
     )
@@ -108,7 +108,7 @@ def explain_bad_size(fault: FaultSnapshot) -> Diagnostic:
     """A bulk copy, or a fill by the thread itself, of a number of bytes that it can't have."""
     unit = "16" if fault.effects.uses("bulk") else "8 up to 16777216"
     message = f"`{fault.instruction.opcode.text}` of {fault.value} bytes, not a multiple of {unit}"
-    return fault.error("misaligned", message)
+    return fault.error("misaligned-access", message)
 
 
 def explain_no_memory(fault: FaultSnapshot) -> Diagnostic:

@@ -93,7 +93,7 @@ def explain_bad_coordinate(fault: FaultSnapshot) -> Diagnostic:
     reason = CoordinateReason(fault.reason)
     said = word_start(reason, fault.signed_value, fault.record.get("dimension"), fault.limit)
     is_misaligned = reason in (CoordinateReason.MISALIGNED, CoordinateReason.MISALIGNED_ELEMENT)
-    code = "misaligned" if is_misaligned else "out-of-bounds"
+    code = "misaligned-access" if is_misaligned else "out-of-bounds"
     return fault.error(code, said.message, notes=said.notes, helps=said.helps)
 
 

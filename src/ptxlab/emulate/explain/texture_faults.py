@@ -59,7 +59,7 @@ def explain_bad_surface_coordinate(fault: FaultSnapshot) -> Diagnostic:
     """An access to a surface where it has no bytes, or in the middle of an element."""
     if fault.reason == SurfaceReason.MISALIGNED:
         return fault.error(
-            "misaligned",
+            "misaligned-access",
             f"access to byte {fault.signed_value} of a surface row, not a multiple of {fault.limit}",
             helps=[f"the first coordinate counts bytes: let it be a multiple of {fault.limit}"],
         )

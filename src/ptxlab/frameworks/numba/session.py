@@ -22,6 +22,7 @@ from ptxlab.frameworks.numba.values import Values
 from ptxlab.frameworks.packages import numba_cuda
 from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic, KernelError, is_failure
+from ptxlab.report.deprecation import renamed
 
 DEFAULT_TARGET = "sm_90a"
 _THREADS = 256  # of a block of `forall`, where a driver would say how many are best
@@ -81,12 +82,13 @@ class Session:
             _raise_exception(kernel, module)
 
 
+@renamed(checks="detectors")
 @contextmanager
 def emulated(target: str = DEFAULT_TARGET, **options: object) -> Iterator[Session]:
     """Run Numba's kernels on the emulator while this context is open; host code stays as it is.
 
     Kernels are compiled for `target` by the installed Numba. Device arrays, streams and events are those of Numba's
-    own simulator: memory of this process. `options` are those of `kernel.launch`: `seed`, `checks`, `on_error`,
+    own simulator: memory of this process. `options` are those of `kernel.launch`: `seed`, `detectors`, `on_error`,
     `timeout`, `profile`, …
 
     >>> with ptxlab.numba.emulated("sm_80") as session:  # doctest: +SKIP
@@ -118,7 +120,7 @@ def run(
     """Run a kernel with `@cuda.jit` on the emulator: arrays of NumPy are changed in place.
 
     `args` are what `kernel[grid, block](*args)` takes; `shared` is the size of dynamic shared memory in bytes. `named`
-    are the options of `kernel.launch`: `seed`, `checks`, `on_error`, `profile`, `record`, …
+    are the options of `kernel.launch`: `seed`, `detectors`, `on_error`, `profile`, `record`, …
 
     >>> ptxlab.numba.run(saxpy, 4, 256, x, y, 2.0, target="sm_90")  # doctest: +SKIP
     """

@@ -25,13 +25,14 @@ from ptxlab.frameworks.triton.driver import EmulatorDriver, UnknownPropertyError
 from ptxlab.frameworks.triton.launcher import Launcher
 from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic, Help, KernelError, is_failure
+from ptxlab.report.deprecation import renamed
 
 DEFAULT_TARGET = "sm_90a"
 LEAST = (3, 5)  # of Triton: the earliest that was tried
 FENCED = (3, 9)  # the earliest that was seen to write the fence between `cp.async` and an MMA
 _NOT_OURS = {"grid", "block", "shared", "cluster", "device", "cooperative", "overlap", "stream", "compile", "wait"}
 # Triton never writes `tcgen05.fence`: that is a matter of the compiler, and no change of a kernel cures it.
-CHECKS = DETECTORS - {"missing-tensor-fence"}
+CHOSEN = DETECTORS - {"missing-tensor-fence"}
 OPTIONS = {field.name for field in fields(LaunchOptions)} - _NOT_OURS
 
 
@@ -71,10 +72,10 @@ class Session:
         if self.is_dry:
             return
         kernel = launcher.module[launcher.name]
-        chosen = {"checks": CHECKS} | self.options | {"on_error": "collect"}
+        chosen = {"detectors": CHOSEN} | self.options | {"on_error": "collect"}
         result = launcher.launch(grid, args, self.arrays, **chosen)
         self._found = False
-        if "checks" not in self.options:
+        if "detectors" not in self.options:
             result.diagnostics = without_copies(result.diagnostics, kernel, launcher.is_gluon)
         if not launcher.is_gluon:
             result.diagnostics = [_cured_by_upgrade(one) for one in result.diagnostics]
@@ -116,6 +117,7 @@ def _cured_by_upgrade(found: Diagnostic) -> Diagnostic:
     return replace(found, helps=(Help(help),))
 
 
+@renamed(checks="detectors")
 @contextmanager
 def emulated(
     target: str | int = DEFAULT_TARGET, *, configs: str = "first", cuda: bool = True, **options: object
@@ -125,7 +127,7 @@ def emulated(
     Kernels are compiled for `target` by the installed Triton. With `cuda=True`, torch says that there is a GPU of that
     target; where there is none, tensors on `"cuda"` are in the host's memory. Where there is one, each launch copies
     the memory of tensors on it here and back. Of an autotuned kernel, the first configuration that fits runs, or with
-    `configs="all"` each of them. `options` are those of `kernel.launch`: `seed`, `checks`, `on_error`, `timeout`,
+    `configs="all"` each of them. `options` are those of `kernel.launch`: `seed`, `detectors`, `on_error`, `timeout`,
     `profile`, …
 
     >>> with ptxlab.triton.emulated("sm_80") as session:  # doctest: +SKIP
@@ -147,8 +149,8 @@ def run(
     """Run a Triton or Gluon kernel on the emulator: tensors of torch, or arrays of NumPy, are changed in place.
 
     `named` are the kernel's parameters by name, Triton's options (`num_warps`, `num_stages`, …) and the options of
-    `kernel.launch` (`seed`, `checks`, `on_error`, `profile`, …); where a parameter has the name of an option, it is the
-    parameter.
+    `kernel.launch` (`seed`, `detectors`, `on_error`, `profile`, …); where a parameter has the name of an option, it is
+    the parameter.
 
     >>> ptxlab.triton.run(add, (4,), x, y, out, 1000, BLOCK=256, target="sm_100a")  # doctest: +SKIP
     """
