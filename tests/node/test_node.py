@@ -371,3 +371,99 @@ def test_multicast_addresses_are_of_arrays_of_several_ranks() -> None:
         device.launch(ptxlab.parse(SUM, "sum.ptx")["sum"], 1, 1, [ptxlab.Multicast(x), result[device.rank]])
     assert codes(node) == []
     assert [one.numpy() for one in result] == [6, 6, 6]
+
+
+OVERLAP = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry first(.param .u64 x)
+{
+    .reg .b64 %x;
+    ld.param.u64 %x, [x];
+    TRIGGER
+    st.global.u32 [%x], 7;
+    ret;
+}
+.visible .entry second(.param .u64 x, .param .u64 result)
+{
+    .reg .b64 %x, %result;
+    .reg .b32 %v;
+    ld.param.u64 %x, [x];
+    ld.param.u64 %result, [result];
+    BEFORE
+    ld.global.u32 %v, [%x];
+    AFTER
+    st.global.u32 [%result], %v;
+    ret;
+}
+"""
+TRIGGER, WAIT = "griddepcontrol.launch_dependents;", "griddepcontrol.wait;"
+
+
+@pytest.mark.parametrize(
+    ("trigger", "before", "after", "overlap", "is_right"),
+    [
+        (TRIGGER, "", WAIT, True, False),
+        (TRIGGER, "", "", True, False),
+        (TRIGGER, WAIT, "", True, True),
+        ("", "", "", True, True),  # the grid before lets it start when it is complete
+        (TRIGGER, "", "", False, True),
+    ],
+)
+def test_a_grid_that_overlaps_waits_for_the_one_before(
+    trigger: str, before: str, after: str, overlap: bool, is_right: bool
+) -> None:
+    text = OVERLAP.replace("TRIGGER", trigger).replace("BEFORE", before).replace("AFTER", after)
+    module = ptxlab.parse(text, "overlap.ptx")
+    node = ptxlab.node(1)
+    x, result, copy = (node[0].zeros(1, np.uint32, name=name) for name in ("x", "result", "copy"))
+    node[0].launch(module["first"], 2, 1, [node[0].zeros(1, np.uint32)])
+    node[0].launch(module["first"], 1, 1, [x], overlap=True)
+    node[0].launch(module["second"], 1, 1, [x, result], overlap=overlap)
+    node[0].copy(copy, x)  # a stream continues only when all before is complete
+    found = node.synchronize(on_error="collect").diagnostics
+    assert [one.code for one in found] == ["data-race"] * (not is_right)
+    for one in found:
+        assert "`griddepcontrol.launch_dependents` let `second` on rank 0 start while `first` on rank 0" in one.notes[0]
+        assert [help.text[:24] for help in one.helps] == ["`griddepcontrol.wait;` b"]
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_graph_has_the_order_of_streams_and_events(is_right: bool) -> None:
+    node = ptxlab.node(1)
+    x, y, z = (node[0].zeros(64, np.uint8, name=name) for name in "xyz")
+    first, second = node[0].stream(), node[0].stream()
+    with node.capture() as graph:
+        first.fill(x, 3)
+        event = first.record()
+        if is_right:
+            second.wait(event)
+        second.copy(y, x)
+    assert (y.numpy() == 0).all()
+    first.run(graph)
+    first.fill(y, 1)  # after all of the graph
+    second.run(graph)  # after the run before
+    second.copy(z, y)
+    found = node.synchronize(on_error="collect", seed=1).diagnostics
+    if is_right:
+        assert [one.code for one in found] == ["data-race"]  # of the fill of y, with the second run
+        assert {label.span.text[:20] for label in found[0].labels} >= {"first.fill(y, 1)  # "}
+    else:
+        assert {"first.fill(x, 3)", "second.copy(y, x)"} in [{label.span.text for label in one.labels} for one in found]
+    with pytest.raises(ValueError, match="an event of a graph"):
+        second.wait(event)
+
+
+def test_a_graph_runs_often() -> None:
+    node = ptxlab.node(2)
+    x, y = (node[rank].zeros(64, np.uint8, name=f"x{rank}") for rank in range(2))
+    stream = node[1].stream()
+    with node.capture() as graph:
+        node[0].fill(x, 3)
+        stream.wait(node[0].record())
+        stream.copy(y, x)
+    for _ in range(3):
+        node[0].run(graph)
+        node[0].copy(x, y)
+    assert codes(node, seeds=range(1, 4)) == []
+    assert (y.numpy() == 3).all()

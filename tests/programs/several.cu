@@ -10,11 +10,26 @@ constexpr size_t bytes = n * sizeof(int);
 __device__ int own;
 
 __global__ void set(int* x, int value) {
-    x[threadIdx.x] = value + own;  // expect two_kernels: data-race  // expect copy_too_early: data-race  // expect no_peer_access: missing-peer-access  // expect other_gpu: data-race
+    x[threadIdx.x] = value + own;  // expect two_kernels: data-race  // expect copy_too_early: data-race  // expect graph: data-race  // expect captured: data-race  // expect no_peer_access: missing-peer-access  // expect other_gpu: data-race
 }
 
 __global__ void add(int* to, const int* from) {
-    to[threadIdx.x] += from[threadIdx.x];
+    to[threadIdx.x] += from[threadIdx.x];  // expect graph: data-race  // expect captured: data-race
+}
+
+__global__ void copy_early(int* to, const int* from) {
+    to[threadIdx.x] = from[threadIdx.x];  // expect dependent: data-race
+    cudaGridDependencySynchronize();
+}
+
+__global__ void copy_late(int* to, const int* from) {
+    cudaGridDependencySynchronize();
+    to[threadIdx.x] = from[threadIdx.x];
+}
+
+__global__ void set_and_trigger(int* x, int value) {
+    cudaTriggerProgrammaticLaunchCompletion();
+    x[threadIdx.x] = value;  // expect dependent: data-race
 }
 
 __global__ void exchange(int* mine, const int* theirs, unsigned* flags, int rank, int ranks) {
@@ -179,8 +194,95 @@ CASE(exchange_right) {
     for (int i = 0; i < 2; i++) cudaFree(x[i]);
 }
 
+// A graph whose nodes have no path between them.
+static void graphs(bool is_right) {
+    int *x, *y, value = 3, last;
+    cudaMalloc(&x, bytes);
+    cudaMalloc(&y, bytes);
+    cudaMemset(y, 0, bytes);
+    cudaGraph_t graph;
+    cudaGraphExec_t made;
+    cudaGraphNode_t first, second, third;
+    cudaGraphCreate(&graph, 0);
+    void* to_set[] = {&x, &value};
+    void* to_add[] = {&y, &x};
+    cudaKernelNodeParams set_node = {(void*)set, dim3(1), dim3(n), 0, to_set, nullptr};
+    cudaKernelNodeParams add_node = {(void*)add, dim3(1), dim3(n), 0, to_add, nullptr};
+    cudaGraphAddKernelNode(&first, graph, nullptr, 0, &set_node);  // expect graph: data-race
+    cudaGraphAddKernelNode(&second, graph, nullptr, 0, &add_node);  // expect graph: data-race
+    cudaGraphAddEmptyNode(&third, graph, &second, 1);
+    if (is_right) cudaGraphAddDependencies(graph, &first, &second, nullptr, 1);
+    cudaGraphInstantiate(&made, graph, 0);
+    for (int i = 0; i < 2; i++) cudaGraphLaunch(made, 0);
+    cudaMemcpy(&last, y + n - 1, sizeof last, cudaMemcpyDefault);
+    if (is_right) printf("%d\n", last);
+    cudaFree(x);
+    cudaFree(y);
+}
+CASE(graph) { graphs(false); }
+CASE(graph_right) { graphs(true); }
+
+// A graph that is captured of two streams, with and without the event that joins the second.
+static void captures(bool is_right) {
+    int *x, *y, last;
+    cudaStream_t a, b;
+    cudaEvent_t fork, done, join;
+    cudaStreamCreate(&a);
+    cudaStreamCreate(&b);
+    for (auto event : {&fork, &done, &join}) cudaEventCreate(event);
+    cudaMalloc(&x, bytes);
+    cudaMalloc(&y, bytes);
+    cudaMemset(y, 0, bytes);
+    cudaDeviceSynchronize();
+    cudaGraph_t graph;
+    cudaGraphExec_t made;
+    cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal);
+    cudaEventRecord(fork, a);
+    cudaStreamWaitEvent(b, fork);
+    set<<<1, n, 0, a>>>(x, 4);  // expect captured: data-race
+    cudaEventRecord(done, a);
+    if (is_right) cudaStreamWaitEvent(b, done);
+    add<<<1, n, 0, b>>>(y, x);  // expect captured: data-race
+    cudaEventRecord(join, b);
+    cudaStreamWaitEvent(a, join);
+    cudaStreamEndCapture(a, &graph);
+    cudaGraphInstantiate(&made, graph, 0);
+    cudaGraphLaunch(made, a);
+    cudaStreamSynchronize(a);
+    cudaMemcpy(&last, y + n - 1, sizeof last, cudaMemcpyDefault);
+    if (is_right) printf("%d\n", last);
+    cudaFree(x);
+    cudaFree(y);
+}
+CASE(captured) { captures(false); }
+CASE(captured_right) { captures(true); }
+
+// A kernel that may start before the one before it is complete, and reads what that writes before it waits.
+static void dependents(bool is_right) {
+    int *x, *y, last;
+    cudaMalloc(&x, bytes);
+    cudaMalloc(&y, bytes);
+    cudaLaunchConfig_t how = {dim3(1), dim3(n)};
+    cudaLaunchAttribute overlap;
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    how.attrs = &overlap;
+    how.numAttrs = 1;
+    for (int i = 0; i < 2; i++) {
+        set_and_trigger<<<1, n>>>(x, 6);  // expect dependent: data-race
+        cudaLaunchKernelEx(&how, is_right ? copy_late : copy_early, y, (const int*)x);  // expect dependent: data-race
+    }
+    cudaMemcpy(&last, y + n - 1, sizeof last, cudaMemcpyDefault);
+    if (is_right) printf("%d\n", last);
+    cudaFree(x);
+    cudaFree(y);
+}
+CASE(dependent) { dependents(false); }
+CASE(dependent_right) { dependents(true); }
+
 int main(int, char** words) {
 #define RUN(name) if (!strcmp(words[1], #name)) name();
     RUN(two_kernels) RUN(two_kernels_right) RUN(copy_too_early) RUN(copy_right) RUN(two_copies) RUN(default_stream)
     RUN(two_gpus) RUN(no_peer_access) RUN(other_gpu) RUN(other_gpu_right) RUN(exchange_right)
+    RUN(graph) RUN(graph_right) RUN(captured) RUN(captured_right) RUN(dependent) RUN(dependent_right)
 }

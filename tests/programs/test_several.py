@@ -22,13 +22,16 @@ OUTPUT = {
     "no_peer_access": "700\n",
     "other_gpu_right": "3\n",
     "exchange_right": "2 1 2\n",
+    "graph_right": "6\n",
+    "captured_right": "4\n",
+    "dependent_right": "6\n",
 }
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("programs") / "several"
-    assert not build(SOURCE, made, "sm_80", [])
+    assert not build(SOURCE, made, "sm_90", [])
     return made
 
 
@@ -47,6 +50,9 @@ def test_several(program: Path, case: str, capfd: pytest.CaptureFixture[str]) ->
         if one.code == "data-race":
             first, second = sorted(at for _, at in expected)[-2:]  # those of the host, which is below the kernels
             event = f"`cudaEventRecord` after line {first}, `cudaStreamWaitEvent` before line {second}"
-            assert [help.text for help in one.helps] == [f"order them by an event: {event}"]
+            edge = f"let one node depend on the other: `cudaGraphAddDependencies` for line {first} and line {second}"
+            wait = "`griddepcontrol.wait;` before this line, or before a barrier that precedes it"
+            helps = {"graph": edge, "dependent": wait}
+            assert [help.text for help in one.helps] == [helps.get(case, f"order them by an event: {event}")]
     printed = capfd.readouterr().out
     assert printed == OUTPUT.get(case, "")

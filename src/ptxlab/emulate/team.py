@@ -80,7 +80,8 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
         for number, grid in enumerate(grids):
             kind = kinds.setdefault((id(grid.kernel), grid.host_line), len(kinds))
             place = Place(number, first_block, kind, grid.device, grid.title, grid.regions, grid.hidden, grid.host_line,
-                          grid.order, is_kernel=grid.is_kernel)  # fmt: skip
+                          grid.order, frozenset(grid.before if grid.options.overlap else ()),
+                          is_kernel=grid.is_kernel)  # fmt: skip
             try:
                 running.append(_prepare(grid, place, space, until))
             except OutOfTimeError:
@@ -156,6 +157,7 @@ def _join(running: Sequence[RunningLaunch], grids: Sequence[TeamGrid]) -> list[A
             team=team.address,
             before=ctypes.addressof(before),
             before_count=len(grid.before),
+            overlaps=int(grid.options.overlap),
             cost=launch.cluster_size * (_ALL_SMS // launch.place.resident),
         )
         worker.record.part("clusters").set(first=0, past=launch.clusters)

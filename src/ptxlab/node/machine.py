@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from ptxlab.isa.gpus import gpu_named
 from ptxlab.launch import module_of
 from ptxlab.launch.contexts import context_of
 from ptxlab.node.arrays import Array, Memory, in_host_memory
+from ptxlab.node.graphs import Graph, capture
 from ptxlab.node.operations import Operation, after
 from ptxlab.node.streams import Event, Stream
 from ptxlab.report import KernelError, is_failure
@@ -70,6 +72,10 @@ class Device:
         """Have the default stream wait for an event."""
         self.default.wait(event)
 
+    def run(self, graph: Graph) -> None:
+        """Run a graph on the default stream."""
+        self.default.run(graph)
+
     def enable_peer_access(self, peer: Device) -> None:
         """Let kernels on this GPU access memory of another one, as `cudaDeviceEnablePeerAccess` does."""
         self.peers.add(peer.rank)
@@ -96,6 +102,7 @@ class Node:
         if peers:
             for device in self._devices:
                 device.peers.update(range(gpus))
+        self.capturing: Graph | None = None
         self._queue: list[Operation] = []
         self._modules: dict[tuple[int, int], tuple[ir.Module, str, ModuleMemory]] = {}
 
@@ -111,11 +118,18 @@ class Node:
         return iter(self._devices)
 
     def add(self, operation: Operation) -> None:
-        """Take an operation to run; so many at once that no more can run together are run first."""
+        """Take an operation to run, or to capture; so many that no more can run together are run first."""
+        if self.capturing is not None:
+            self.capturing.operations.append(operation)
+            return
         if len(self._queue) == MOST_GRIDS:
             self.synchronize()
             operation.before = after(operation.before)
         self._queue.append(operation)
+
+    def capture(self) -> AbstractContextManager[Graph]:
+        """Capture a graph: `with node.capture() as graph` has all streams add to it what is launched on them."""
+        return capture(self)
 
     def free(self, array: Array) -> None:
         """Take back the memory of an array."""
@@ -145,6 +159,8 @@ class Node:
         many schedules are tried until one finds something; memory is then as after the first of them. The other
         keywords are those of `kernel.launch`.
         """
+        if self.capturing is not None:
+            raise RuntimeError("a graph is being captured, which nothing can be waited for in")
         queue, self._queue = self._queue, []
         if not queue:
             return Result()
@@ -258,6 +274,7 @@ def replace_own(options: LaunchOptions, own: LaunchOptions) -> LaunchOptions:
         shared=own.shared,
         cluster=own.cluster,
         cooperative=own.cooperative,
+        overlap=own.overlap,
     )
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.report import Span
 from ptxlab.syntax import parse
+
+if TYPE_CHECKING:
+    from ptxlab.node.streams import Stream
 
 THREADS = 128
 _PTX = """.version 7.0
@@ -103,6 +106,7 @@ class Operation:
     before: set[Operation]
     """Those that it follows directly, which are complete when it starts."""
     host_line: Span | None
+    stream: Stream | None = None
     is_kernel: bool = True
     is_complete: bool = field(default=False)
 

@@ -11,6 +11,7 @@ from ptxlab import ir
 from ptxlab.device.options import Extent
 from ptxlab.device.structures import leaves
 from ptxlab.node.arrays import Array
+from ptxlab.node.graphs import Graph
 from ptxlab.node.host_lines import host_line
 from ptxlab.node.operations import THREADS, Operation, after, copy_kernel, fill_kernel
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 class Event:
     """A point of a stream: what was launched on it before."""
 
-    def __init__(self, operations: set[Operation]) -> None:
-        self.operations = operations
+    def __init__(self, operations: set[Operation], graph: Graph | None) -> None:
+        self.operations, self.graph = operations, graph
 
 
 class Stream:
@@ -31,7 +32,15 @@ class Stream:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self._last: set[Operation] = set()  # what the next operation follows
+        self._every: dict[Graph | None, set[Operation]] = {}  # what the next operation follows, of each capture
+
+    @property
+    def _last(self) -> set[Operation]:
+        return self._every.get(self.device.node.capturing, set())
+
+    @_last.setter
+    def _last(self, operations: set[Operation]) -> None:
+        self._every[self.device.node.capturing] = operations
 
     def launch(
         self,
@@ -43,8 +52,14 @@ class Stream:
         shared: int = 0,
         cluster: Extent | None = None,
         cooperative: bool = False,
+        overlap: bool = False,
     ) -> None:
-        """Launch a kernel; it runs when the node is synchronized, with all that may run at the same time."""
+        """Launch a kernel; it runs when the node is synchronized, with all that may run at the same time.
+
+        With `overlap`, it may start once the kernel right before it on the stream lets it, by
+        `griddepcontrol.launch_dependents`, and sees what that one did only after `griddepcontrol.wait`: CUDA's
+        programmatic dependent launch.
+        """
         function = kernel
         if not isinstance(kernel, ir.Function):
             function, args = kernel.entry, kernel.passed_args(args)
@@ -55,7 +70,9 @@ class Stream:
                 if isinstance(leaf, Array):
                     node.refuse_freed(leaf)
                     node.memory.name(leaf.region, parameter.title)
-        own = {"shared": shared, "cluster": cluster, "cooperative": cooperative}
+        before = after(self._last)
+        follows_kernel = len(before) == 1 and all(one.is_kernel and one.stream is self for one in before)
+        own = {"shared": shared, "cluster": cluster, "cooperative": cooperative, "overlap": overlap and follows_kernel}
         self._add(function, grid, block, args, own, f"rank {self.device.rank}", is_kernel=True)
 
     def copy(self, to: Array, source: Array) -> None:
@@ -82,11 +99,17 @@ class Stream:
 
     def record(self) -> Event:
         """An event: it is complete when all is that was launched on this stream so far."""
-        return Event(after(self._last))
+        return Event(after(self._last), self.device.node.capturing)
 
     def wait(self, event: Event) -> None:
         """Have all that is launched on this stream from now on wait for an event."""
+        if event.graph is not self.device.node.capturing:
+            raise ValueError("an event of a graph that is captured is waited for there, and only there")
         self._last = after(self._last) | after(event.operations)
+
+    def run(self, graph: Graph) -> None:
+        """Run a graph after what was launched on this stream; what is launched next follows it."""
+        self._last = graph.run(self._last)
 
     def _add(
         self,
@@ -100,6 +123,8 @@ class Stream:
         is_kernel: bool,
     ) -> None:
         before = after(self._last)
-        operation = Operation(kernel, grid, block, args, own, self.device.rank, title, before, host_line(), is_kernel)
+        operation = Operation(
+            kernel, grid, block, args, own, self.device.rank, title, before, host_line(), self, is_kernel
+        )
         self._last = {operation}
         self.device.node.add(operation)

@@ -25,6 +25,7 @@ from ptxlab.toolchain.tools import can_find
 DEFAULT_GPU = "H200"
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
 _TALKS = re.compile(r"\.(sys|volatile|mmio)\b")
+_TRIGGERS = re.compile(r"\bgriddepcontrol\.launch_dependents\b")
 _ASSUMED_REGISTERS = 32  # a thread, where there is no ptxas to ask
 _LARGEST_SOURCE = 4 << 20
 
@@ -74,10 +75,18 @@ class LoadedModule:
     def talks_to_host(self, kernel: ir.Function) -> bool:
         """Whether a kernel has accesses that the host may see while it runs, by system scope or as `volatile`."""
         if kernel.name not in self._talking:
-            text = "" if self.module.source is None else self.module.source.text
-            functions = layout.reachable(self.module, kernel)
-            self._talking[kernel.name] = any(_TALKS.search(text[one.start or 0 : one.end or 0]) for one in functions)
+            self._talking[kernel.name] = self._has(kernel, _TALKS)
         return self._talking[kernel.name]
+
+    def starts_dependents(self, kernel: ir.Function) -> bool:
+        """Whether a kernel may let the one after it start before it is complete."""
+        return self._has(kernel, _TRIGGERS)
+
+    def _has(self, kernel: ir.Function, what: re.Pattern[str]) -> bool:
+        """Whether the text of a kernel, or of what it calls, has something."""
+        text = "" if self.module.source is None else self.module.source.text
+        functions = layout.reachable(self.module, kernel)
+        return any(what.search(text[one.start or 0 : one.end or 0]) for one in functions)
 
 
 class Modules:

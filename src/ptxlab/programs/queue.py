@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -21,7 +21,7 @@ from ptxlab.device.arguments import AddressSpace
 from ptxlab.device.host_memory import HostMemory, RawArguments
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.regions import Region
-from ptxlab.emulate.host.host_order import CUDA
+from ptxlab.emulate.host.host_order import CUDA, GRAPH, HostOrder
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.team import TeamGrid, run_team
 from ptxlab.launch import module_of
@@ -45,11 +45,18 @@ class Order:
     device: int
     stream: int
     clock: Sequence[int]
+    is_node: bool
+    """Whether it is a node that the host added to a graph."""
 
     @classmethod
     def read(cls, given: Reader) -> Order:
         device, stream, count = given.number(), given.number(), given.number()
-        return cls(device, stream, [given.number() for _ in range(count)])
+        return cls(device, stream, [given.number() for _ in range(count)], bool(given.number()))
+
+    @property
+    def by_host(self) -> HostOrder:
+        """How the host would order it with another operation."""
+        return GRAPH if self.is_node else CUDA
 
     @property
     def count(self) -> int:
@@ -71,6 +78,11 @@ class QueuedLaunch:
     kernel: ir.Function
     options: LaunchOptions
     data: bytes
+
+    def may_overlap(self, other: Queued) -> bool:
+        """Whether it may start while the operation right before it still runs: a programmatic dependent launch."""
+        is_kernel = isinstance(other, QueuedLaunch) and other.order.stream == self.order.stream
+        return self.options.overlap and is_kernel
 
 
 @dataclass(frozen=True)
@@ -141,7 +153,8 @@ def parts_of(queue: Sequence[Queued]) -> Iterator[Sequence[Queued]]:
     start = 0
     done = dict.fromkeys(streams, 0)
     for at, one in enumerate(queue):
-        if at > start and all(done[stream] <= reached[at][stream] for stream in streams):
+        overlaps = at > start and isinstance(one, QueuedLaunch) and one.may_overlap(queue[at - 1])
+        if at > start and not overlaps and all(done[stream] <= reached[at][stream] for stream in streams):
             yield queue[start:at]
             start = at
         done[one.order.stream] = one.order.count
@@ -209,11 +222,12 @@ def _overlap(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -
 
 def _race(earlier: QueuedCopy, later: QueuedCopy, said: str, span_of: Callable[[Frames], Span | None]) -> Diagnostic:
     span, other = span_of(later.frames), span_of(earlier.frames)
-    others = [] if other is None or other == span else [Label(other, f"{earlier.title} is issued here")]
+    at, there = (f"{one.title} is {one.order.by_host.verb} here" for one in (later, earlier))
+    others = [] if other is None or other == span else [Label(other, there)]
     return error(
-        "data-race", f"unsynchronized: {earlier.title} and {later.title} {said}", span, f"{later.title} is issued here",
+        "data-race", f"unsynchronized: {earlier.title} and {later.title} {said}", span, at,
         others=others, notes=["both run at the same time: no stream and no event orders them"],
-        helps=[CUDA.between(other, span)],
+        helps=[later.order.by_host.between(other, span)],
     )  # fmt: skip
 
 
@@ -242,21 +256,22 @@ class Team:
         grids, base = [], STAGED
         for one, before in zip(part, directly_before(part), strict=True):
             if isinstance(one, QueuedLaunch):
-                grids.append(self._launch(one, before, span_of(one.frames)))
+                overlaps = len(before) == 1 and one.may_overlap(part[before[0]])
+                grids.append(self._launch(one, before, span_of(one.frames), overlaps))
             else:
                 grids.append(self._copy(one, before, base, options, span_of(one.frames)))
                 base += len(one.staged) + _GAP - len(one.staged) % _GAP
         return run_team(grids, AddressSpace(list(self.memory.regions.values())))
 
-    def _launch(self, one: QueuedLaunch, before: Sequence[int], line: Span | None) -> TeamGrid:
+    def _launch(self, one: QueuedLaunch, before: Sequence[int], line: Span | None, overlaps: bool) -> TeamGrid:
         device = one.order.device
         args = RawArguments(self.memory, one_by_one(one.kernel, one.data), self.objects)
         owned = [region for region in self.memory.regions.values() if region.owner_device is not None]
-        title = f"`{one.kernel.title}`" + f" on GPU {device}" * (self.gpus > 1)
+        title = "the node " * one.order.is_node + f"`{one.kernel.title}`" + f" on GPU {device}" * (self.gpus > 1)
         return TeamGrid(
-            one.loaded.emulated(device), one.kernel, args, one.options, device, title,
+            one.loaded.emulated(device), one.kernel, args, replace(one.options, overlap=overlaps), device, title,
             [region for region in owned if self.may_access(device, region)], before,
-            [region for region in owned if not self.may_access(device, region)], line, CUDA,
+            [region for region in owned if not self.may_access(device, region)], line, one.order.by_host,
         )  # fmt: skip
 
     def _copy(
@@ -271,8 +286,8 @@ class Team:
         _, height, depth = one.extent
         shape = LaunchOptions((height, depth, 1), THREADS, seed=options.seed, timeout=options.timeout,
                               detectors=options.detectors, on_error="collect", gpu=options.gpu)  # fmt: skip
-        return TeamGrid(emulated, kernel, args, shape, one.order.device, one.title, regions, before, (), line, CUDA,
-                        is_kernel=False)  # fmt: skip
+        return TeamGrid(emulated, kernel, args, shape, one.order.device, one.title, regions, before, (), line,
+                        one.order.by_host, is_kernel=False)  # fmt: skip
 
 
 def _as_kernel(copy: QueuedCopy, staged: int) -> tuple[ir.Function, tuple[int, ...]]:

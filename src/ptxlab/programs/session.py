@@ -262,6 +262,7 @@ class Process:
         answer = Writer().number(variables.dynamic_offset).number(largest)
         for extent in cluster:
             answer.number(extent)
+        answer.number(int(loaded.starts_dependents(kernel)))
         answer.number(area.size).number(len(kernel.parameters))
         for parameter in kernel.parameters:
             answer.number(layout.size_of_variable(parameter)).number(area.offsets[id(parameter)])
@@ -296,11 +297,11 @@ class Process:
         loaded = self._loaded(given)
         kernel = loaded.module[given.text()]
         grid, block, cluster = ((given.number(), given.number(), given.number()) for _ in range(3))
-        shared, cooperative, _ = given.number(), bool(given.number()), given.number()
+        shared, cooperative, overlap = given.number(), bool(given.number()), bool(given.number())
         is_queued, order = bool(given.number()), Order.read(given)
         data, frames = given.bytes(), given.frames()
         shape = LaunchOptions(grid, block, shared=shared, cluster=cluster if cluster[0] else None,
-                              cooperative=cooperative, on_error="collect", gpu=self.modules.gpu.name,
+                              cooperative=cooperative, overlap=overlap, on_error="collect", gpu=self.modules.gpu.name,
                               record=self._recorded(kernel), **self.options)  # fmt: skip
         self._count(kernel).count += 1
         started = time.process_time_ns()

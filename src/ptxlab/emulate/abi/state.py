@@ -301,7 +301,12 @@ class GridInTeam:
     cost: u64  # what a cluster takes of the SMs
     before_count: u32
     is_ordered: u32  # whether `known` is complete
+    overlaps: u32  # whether it may start while those before it run, once they let it
+    triggers: u32  # how often a thread of it let the next grid start
+    early_triggers: u32  # by threads that had not waited for the grids before
+    padding: u32
     known: VectorClock  # what its threads know when they start: what the grids before it did, and knew
+    awaited: VectorClock  # what they know after `griddepcontrol.wait`
     left: VectorClock  # what its threads knew when they exited
 
 

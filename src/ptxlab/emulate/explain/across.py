@@ -85,6 +85,12 @@ def _is_on_one_gpu(race: Race) -> bool:
     return len({place.device for place in places if place is not None}) == 1
 
 
+def _is_overlap(race: Race) -> bool:
+    """Whether the later access is of a launch that may start while that of the earlier one still runs."""
+    earlier, later = (party.launch.place for party in race.parties)
+    return earlier is not None and later is not None and earlier.number in later.overlaps
+
+
 def _host_lines(race: Race) -> list[Label]:
     """Where the host has launched both, if both are on one GPU, or not by one line."""
     places = [party.launch.place for party in race.parties]
@@ -92,7 +98,7 @@ def _host_lines(race: Race) -> list[Label]:
     if len({place.host_line for place in known}) < 2:
         return []
     return [
-        Label(place.host_line, f"{place.title} is launched here")
+        Label(place.host_line, f"{place.title} is {place.order.verb} here")
         for place in known
         if place.is_kernel and place.host_line is not None
     ]
@@ -106,6 +112,11 @@ def _reason(race: Race) -> str:
             return "both are strong, but of different sizes: such accesses race as weak ones do"
         if not earlier.flags & later.flags & shadow.SYSTEM:
             return "both are strong, but the scope of one does not include the other GPU, as `.sys` does"
+    if _is_overlap(race):
+        return (
+            f"`griddepcontrol.launch_dependents` let {_title(later)} start while {_title(earlier)} may still run; "
+            "only `griddepcontrol.wait` orders what that did before this"
+        )
     if _is_on_one_gpu(race):
         return "both run at the same time: no stream and no event orders them"
     return "nothing orders the two: no release/acquire pair with scope `.sys`, and no event"
@@ -141,6 +152,9 @@ def _narrow_instructions(launch: RunningLaunch) -> Iterator[int]:
 
 def _helps(race: Race) -> Iterator[str]:
     """What orders the two: signals of kernels that synchronize by themselves, calls of the host for all others."""
+    if _is_overlap(race):
+        yield "`griddepcontrol.wait;` before this line, or before a barrier that precedes it"
+        return
     signalling = sum(_is_signalling(party.launch) for party in race.parties)
     is_near = _is_on_one_gpu(race)
     if signalling < 2 or is_near:

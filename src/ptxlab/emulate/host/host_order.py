@@ -13,6 +13,8 @@ class HostOrder:
     """The calls that order a launch after another one; `{first}` and `{second}` are where these are launched."""
 
     text: str
+    verb: str = "launched"
+    """What the host has done on those lines."""
 
     def between(self, first: Span | None, second: Span | None) -> str:
         """What to write for two launches, in the order in which the host issues them."""
@@ -25,6 +27,7 @@ class HostOrder:
 STREAMS = HostOrder(
     "order them by an event: `event = stream.record()` after {first}, `stream.wait(event)` before {second}"
 )
+GRAPH = HostOrder("let one node depend on the other: `cudaGraphAddDependencies` for {first} and {second}", "added")
 CUDA = HostOrder("order them by an event: `cudaEventRecord` after {first}, `cudaStreamWaitEvent` before {second}")
 
 

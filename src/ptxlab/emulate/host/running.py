@@ -87,6 +87,8 @@ class Place:
     host_line: Span | None
     order: HostOrder
     """How the host would order it with another launch."""
+    overlaps: frozenset[int] = frozenset()
+    """The launches, by their numbers, that may still run when it starts."""
     is_kernel: bool = True
     """Whether the user wrote it, not the node itself, as copies."""
     resident: int = 1 << 20

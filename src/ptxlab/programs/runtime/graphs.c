@@ -7,13 +7,17 @@ void set_capture(cudaStream_t stream, cudaGraph_t graph);
 void end_captures(cudaGraph_t graph);
 
 typedef struct Node Node;
-typedef struct { Node **nodes; size_t count; } Graph;
-struct Node { Operation operation; Node **after; size_t count; Node *origin; Graph *graph; bool disabled; bool placed; };
+typedef struct { Node **nodes; size_t count; cudaStream_t *branches; size_t branch_count; cudaEvent_t start, end; } Graph;
+// A node follows `count` others. In a graph that runs, it is the copy of its origin, and `done` is recorded after it on the
+// stream that it ran on, whose last operation it `is_last` until another one follows there.
+struct Node { Operation operation; Node **after; size_t count; Node *origin, *copy; Graph *graph; bool disabled, placed, captured, is_last;
+              cudaStream_t on; cudaEvent_t done; };
 
 static Node *add_node(Graph *graph, Node *const *after, size_t count, const Operation *operation) {
   Node *made = calloc(1, sizeof *made);
   made->operation = *operation;
   made->graph = graph;
+  if (!made->operation.added.count) made->operation.added.count = frames_here(made->operation.added.frames);
   made->after = malloc((count + 1) * sizeof *made->after);
   made->count = count;
   if (count) memcpy(made->after, after, count * sizeof *after);
@@ -29,13 +33,79 @@ static void *kept_parameters(const Operation *o) {
   return made;
 }
 
-static cudaError_t run_graph(Graph *graph, cudaStream_t stream) {
+static __thread const Node *running;
+bool in_explicit_graph(void) { return running && !running->captured; }
+
+static cudaError_t run_node(Node *node, cudaStream_t stream) {
+  const Frames *at = added_at;
+  const Node *before = running;
+  added_at = &node->operation.added, running = node;
+  cudaError_t error = node->disabled ? cudaSuccess : perform(&node->operation, stream);
+  added_at = at, running = before;
+  return error;
+}
+
+// Whether each node follows the one before it.
+static bool is_chain(const Graph *graph) {
+  for (size_t i = 1; i < graph->count; i++) {
+    const Node *node = graph->nodes[i];
+    size_t j = 0;
+    while (j < node->count && node->after[j] != graph->nodes[i - 1]) j++;
+    if (j == node->count) return false;
+  }
+  return true;
+}
+
+// The stream that a node runs on: that of one that it follows, if nothing follows there yet; the first node takes the stream
+// of the graph.
+static cudaStream_t stream_for(Graph *graph, Node *node, size_t *used, cudaStream_t stream) {
+  for (size_t i = 0; i < node->count; i++)
+    if (node->after[i]->is_last) return node->after[i]->is_last = false, node->after[i]->on;
+  if (node == graph->nodes[0]) return stream;
+  if (*used == graph->branch_count) {
+    graph->branches = realloc(graph->branches, (graph->branch_count + 1) * sizeof *graph->branches);
+    graph->branches[graph->branch_count++] = branch_of(stream);
+  }
+  return graph->branches[(*used)++];
+}
+
+// Nodes run on streams of their own, as far as no path of the graph orders them, and wait for those that they follow.
+static cudaError_t run_chain(Graph *graph, cudaStream_t stream) {
   for (size_t i = 0; i < graph->count; i++) {
-    if (graph->nodes[i]->disabled) continue;
-    cudaError_t error = perform(&graph->nodes[i]->operation, stream);
+    started_on(stream);
+    cudaError_t error = run_node(graph->nodes[i], stream);
     if (error) return error;
   }
   return cudaSuccess;
+}
+static cudaError_t run_branches(Graph *graph, cudaStream_t stream) {
+  if (!graph->branch_count) {
+    graph->branches = malloc(sizeof *graph->branches);
+    graph->branches[graph->branch_count++] = branch_of(stream);
+  }
+  event_recorded(graph->start, stream);
+  size_t used = 0;
+  for (size_t i = 0; i < graph->count; i++) {
+    Node *node = graph->nodes[i];
+    node->on = stream_for(graph, node, &used, stream);
+    stream_waits(node->on, graph->start);
+    for (size_t j = 0; j < node->count; j++) stream_waits(node->on, node->after[j]->done);
+    started_on(node->on);
+    cudaError_t error = run_node(node, node->on);
+    if (error) return error;
+    if (!node->done) cudaEventCreate(&node->done);
+    event_recorded(node->done, node->on);
+    node->is_last = true;
+  }
+  for (size_t i = 0; i < graph->count; i++) stream_waits(stream, graph->nodes[i]->done);
+  return cudaSuccess;
+}
+
+static cudaError_t run_graph(Graph *graph, cudaStream_t stream) {
+  if (graph->end) stream_waits(stream, graph->end);  // a graph does not run beside itself
+  else cudaEventCreate(&graph->start), cudaEventCreate(&graph->end);
+  cudaError_t error = is_chain(graph) ? run_chain(graph, stream) : run_branches(graph, stream);
+  return error ? error : event_recorded(graph->end, stream);
 }
 
 cudaError_t perform(const Operation *o, cudaStream_t stream) {
@@ -53,9 +123,12 @@ cudaError_t perform(const Operation *o, cudaStream_t stream) {
 cudaError_t issue(Operation *operation, cudaStream_t stream) {
   Graph *graph = (Graph *)capture_of(stream);
   if (!graph) return run_on(operation, stream);
-  Node *before = graph->count ? graph->nodes[graph->count - 1] : 0;
-  Node *made = add_node(graph, &before, before ? 1 : 0, operation);
+  Nodes *last = captured_last(stream);
+  Node *made = add_node(graph, (Node *const *)last->items, last->count, operation);
   made->operation.parameters = kept_parameters(operation);
+  made->captured = true;
+  last->items = realloc(last->items, sizeof *last->items);
+  last->items[0] = made, last->count = 1;
   return cudaSuccess;
 }
 
@@ -104,7 +177,10 @@ static void place(Node *node, Graph *into) {  // after those that it depends on
   if (node->placed) return;
   node->placed = true;
   for (size_t i = 0; i < node->count; i++) place(node->after[i], into);
-  Node *made = add_node(into, 0, 0, &node->operation);
+  Node *made = add_node(into, node->after, node->count, &node->operation);
+  for (size_t i = 0; i < made->count; i++) made->after[i] = made->after[i]->copy;
+  node->copy = made;
+  made->captured = node->captured;
   made->operation.parameters = kept_parameters(&node->operation);
   made->origin = node;
   made->disabled = node->disabled;
@@ -150,7 +226,7 @@ API cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cud
   for (size_t i = 0; same && i < to->count; i++) same = to->nodes[i]->operation.kind == from->nodes[i]->operation.kind;
   if (info) info->result = same ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged;
   CHECKED(same, cudaErrorGraphExecUpdateFailure);
-  *to = *from;
+  to->nodes = from->nodes, to->count = from->count;
   return cudaSuccess;
 }
 
@@ -243,8 +319,9 @@ static cudaError_t change(cudaGraphExec_t exec, cudaGraphNode_t node, Operation 
   Node *one = (Node *)node;
   Graph *made = (Graph *)exec;
   for (size_t i = 0; made && i < made->count; i++)
-    if (made->nodes[i]->origin == one) { made->nodes[i]->operation = operation; return cudaSuccess; }
+    if (made->nodes[i]->origin == one) { operation.added = made->nodes[i]->operation.added; made->nodes[i]->operation = operation; return cudaSuccess; }
   CHECKED(!made, cudaErrorInvalidValue);
+  operation.added = one->operation.added;
   one->operation = operation;
   return cudaSuccess;
 }

@@ -178,6 +178,7 @@ cudaError_t know(Function *function) {
     function->static_shared = (int)take_number(&answer);
     function->largest_block = (int)take_number(&answer);
     for (int i = 0; i < 3; i++) function->cluster[i] = (unsigned)take_number(&answer);
+    function->triggers = take_number(&answer);
     function->parameters = (uint32_t)take_number(&answer);
     function->count = (int)take_number(&answer);
     function->sizes = malloc(8 * (function->count + 1));
@@ -250,7 +251,7 @@ static uint64_t bytes_to_keep(Function *function) {
 }
 
 cudaError_t run(Function *function, const Shape *shape, const void *parameters, cudaStream_t stream) {
-  bool later = defers();
+  bool later = defers() || (function->triggers && device_number("queues"));
   void *snapshot = later ? 0 : snapshot_of_shared(bytes_to_keep(function));
   Bytes bytes = {0}, answer;
   put_number(&bytes, function->module->number);

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 typedef struct { uint32_t *counts; int size; } Clock;
-struct Stream { int number, device; unsigned flags; int priority; bool destroyed; Clock clock; cudaGraph_t capture; int capture_mode; };
-struct Event { Clock clock; double time; bool recorded, destroyed; unsigned flags; cudaGraph_t capture; };
+struct Stream { int number, device; unsigned flags; int priority; bool destroyed; Clock clock; cudaGraph_t capture; int capture_mode; Nodes last; };
+struct Event { Clock clock; double time; bool recorded, destroyed; unsigned flags; cudaGraph_t capture; Nodes last; };
 typedef struct Pending Pending;
 struct Pending {
   Pending *next;
@@ -81,6 +81,7 @@ void put_order(Bytes *bytes, cudaStream_t stream) {
   put_number(bytes, one->number);
   put_number(bytes, one->clock.size);
   for (int i = 0; i < one->clock.size; i++) put_number(bytes, one->clock.counts[i]);
+  put_number(bytes, in_explicit_graph());
 }
 
 // The next operation on a stream: what it comes after.
@@ -385,9 +386,14 @@ void print_output(void) {
 bool is_capturing(cudaStream_t stream) { return stream_of(stream)->capture != 0; }
 cudaGraph_t capture_of(cudaStream_t stream) { return stream_of(stream)->capture; }
 void set_capture(cudaStream_t stream, cudaGraph_t graph) { stream_of(stream)->capture = graph; }
+Nodes *captured_last(cudaStream_t stream) { return &stream_of(stream)->last; }
+static void add_nodes(Nodes *into, const Nodes *from) {
+  into->items = realloc(into->items, (into->count + from->count + 1) * sizeof *into->items);
+  for (size_t i = 0; i < from->count; i++) into->items[into->count++] = from->items[i];
+}
 void end_captures(cudaGraph_t graph) {
   for (int i = 0; i < stream_count; i++)
-    if (streams[i]->capture == graph) streams[i]->capture = 0;
+    if (streams[i]->capture == graph) streams[i]->capture = 0, streams[i]->last.count = 0;
 }
 
 void started_on(cudaStream_t stream) {
@@ -412,16 +418,23 @@ cudaError_t run_on(const Operation *operation, cudaStream_t stream) {
   return cudaSuccess;
 }
 
-API cudaError_t cudaStreamCreateWithPriority(cudaStream_t *into, unsigned flags, int priority) {
-  ALIVE;
+static Stream *new_stream(int device, unsigned flags, int priority) {
   LOCKED;
   all_streams();
   Stream *made = calloc(1, sizeof *made);
   made->number = stream_count;
-  made->flags = flags, made->priority = priority, made->device = current_gpu;
+  made->flags = flags, made->priority = priority, made->device = device;
   streams = realloc(streams, (stream_count + 1) * sizeof *streams);
-  streams[stream_count++] = made;
-  *into = (cudaStream_t)made;
+  return streams[stream_count++] = made;
+}
+cudaStream_t branch_of(cudaStream_t stream) {
+  return (cudaStream_t)new_stream(stream_of(stream)->device, cudaStreamNonBlocking, 0);
+}
+void stream_waits(cudaStream_t stream, cudaEvent_t event) { join(&stream_of(stream)->clock, &((Event *)event)->clock); }
+
+API cudaError_t cudaStreamCreateWithPriority(cudaStream_t *into, unsigned flags, int priority) {
+  ALIVE;
+  *into = (cudaStream_t)new_stream(current_gpu, flags, priority);
   return cudaSuccess;
 }
 API cudaError_t cudaStreamCreateWithFlags(cudaStream_t *into, unsigned flags) { return cudaStreamCreateWithPriority(into, flags, 0); }
@@ -478,6 +491,8 @@ API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
   Event *one = (Event *)event;
   CHECKED(one && !one->destroyed, cudaErrorInvalidResourceHandle);
   one->capture = capture_of(stream);
+  one->last.count = 0;
+  add_nodes(&one->last, captured_last(stream));
   return one->capture ? cudaSuccess : event_recorded(event, stream);
 }
 API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return cudaEventRecordWithFlags(event, stream, 0); }
@@ -504,7 +519,7 @@ API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsi
   (void)flags;
   Event *one = (Event *)event;
   CHECKED(one && !one->destroyed, cudaErrorInvalidResourceHandle);
-  if (one->capture) set_capture(stream, one->capture);
-  else join(&stream_of(stream)->clock, &one->clock);
+  if (one->capture) set_capture(stream, one->capture), add_nodes(captured_last(stream), &one->last);
+  else stream_waits(stream, event);
   return cudaSuccess;
 }

@@ -39,6 +39,8 @@ char *take_text(Bytes *bytes);  // valid as long as the answer
 // Sends a request; the answer's status, and the rest of it in `answer` if that is not null (free its data).
 int ask(int request, Bytes *bytes, Bytes *answer);
 void notify(int request, Bytes *bytes);  // without an answer
+typedef struct { void *frames[FRAMES]; int count; } Frames;
+extern __thread const Frames *added_at;  // while a graph runs: where the node was added that runs now
 int frames_here(void **frames);
 void start(void);
 extern pthread_mutex_t lock;
@@ -88,6 +90,10 @@ typedef struct Stream Stream;
 typedef struct Event Event;
 Stream *stream_of(cudaStream_t stream);
 bool has_streams(void);  // beside the default ones
+cudaStream_t branch_of(cudaStream_t stream);  // a stream of the same GPU, which is ordered with no other
+void stream_waits(cudaStream_t stream, cudaEvent_t event);
+typedef struct { void **items; size_t count; } Nodes;
+Nodes *captured_last(cudaStream_t stream);  // the nodes that the next one follows that is captured
 int device_of_stream(cudaStream_t stream);
 void put_order(Bytes *bytes, cudaStream_t stream);  // what the last operation on a stream comes after
 bool is_capturing(cudaStream_t stream);
@@ -104,6 +110,7 @@ void watch_faults(void);
 
 // queue.c: what was issued and has not run
 bool defers(void);  // whether operations are queued, not run when they are issued
+bool in_explicit_graph(void);  // whether what runs now is a node that the host added to a graph
 bool is_queued(void);
 bool may_wait_for_host(void);
 void queued(cudaStream_t stream, const char *kernel, bool talks_to_host);
@@ -122,7 +129,7 @@ typedef struct {
   int static_shared, local, constant, largest_block, registers;
   int dynamic_limit;
   unsigned cluster[3];
-  bool no_cluster_limit;
+  bool no_cluster_limit, triggers;  // whether it lets the grid after it start
   int carveout;
   uint64_t launches, nanoseconds;  // how many there were, and how long the last took
 } Function;
@@ -165,6 +172,7 @@ struct Operation {
   cudaHostFn_t call; void *data;
   cudaGraph_t graph; cudaEvent_t event;
   const char *name;
+  Frames added;  // of a node: where the host added it
 };
 cudaError_t issue(Operation *operation, cudaStream_t stream);
 cudaError_t perform(const Operation *operation, cudaStream_t stream);

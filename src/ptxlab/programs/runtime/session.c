@@ -107,7 +107,10 @@ int ask(int request, Bytes *bytes, Bytes *answer) {
   return (int)head[0];
 }
 
+__thread const Frames *added_at;
+
 int frames_here(void **frames) {
+  if (added_at) { memcpy(frames, added_at->frames, sizeof added_at->frames); return added_at->count; }
   void *all[FRAMES + 8];
   int count = backtrace(all, FRAMES + 8), kept = 0;
   Dl_info own = {0}, info;

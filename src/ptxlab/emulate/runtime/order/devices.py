@@ -2,7 +2,8 @@
 
 Grids that run together have blocks with different numbers: each has a range of them, of as many steps as it needs.
 A grid that starts after another is complete, by the order of streams and events, knows all that the other did: by a
-clock entry of a block that no grid has, and by what the threads of the other knew when they exited.
+clock entry of a block that no grid has, and by what the threads of the other knew when they exited. A grid that may
+overlap with the one before it runs after it here, too, but knows that only once it has waited: `griddepcontrol.wait`.
 """
 
 from __future__ import annotations
@@ -85,9 +86,46 @@ def begin_in_team(block: Pointer[Block]) -> None:
         worker.together.is_ordered = 1
         for index in range(worker.together.before_count):
             number: u32 = worker.together.before[index]
-            join(known, address_of(worker.together.team.workers[number].together.left))
-            advance(known, grid_key(number), 1)
+            before = worker.together.team.workers[number]
+            if worker.together.overlaps != 0 and before.together.triggers != 0:
+                join(known, address_of(before.together.known))
+                if before.together.early_triggers == 0:
+                    join(known, address_of(before.together.awaited))
+                follow(address_of(worker.together.awaited), before, number)
+            else:
+                join(known, address_of(before.together.awaited))  # nor does a stream continue before that
+                follow(known, before, number)
     join(address_of(block.order.known), known)
+
+
+@native
+def follow(known: Pointer[VectorClock], grid: Pointer[Worker], number: u32) -> None:
+    """Add all that a grid did and knew."""
+    join(known, address_of(grid.together.left))
+    advance(known, grid_key(number), 1)
+
+
+@native
+def wait_in_team(thread: Pointer[Thread]) -> None:
+    """What a thread does from here on comes after all that the grids did that its own overlaps with."""
+    if is_in_team(thread.worker):
+        join(address_of(thread.order.known), address_of(thread.worker.together.awaited))
+
+
+@native
+def trigger_in_team(thread: Pointer[Thread]) -> None:
+    """A grid lets the next one start; if it has not waited for the grids before, these may be running still."""
+    if not is_in_team(thread.worker):
+        return
+    together = address_of(thread.worker.together)
+    together.triggers += 1
+    for index in range(together.before_count):
+        number: u32 = together.before[index]
+        if knows_grid(address_of(thread.order.known), number):
+            continue
+        if not knows_grid(address_of(thread.block.order.known), number):
+            together.early_triggers += 1
+            return
 
 
 @native

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import Access, History, Page
 from ptxlab.emulate.abi.state import Thread, Worker
+from ptxlab.emulate.runtime.order.devices import trigger_in_team, wait_in_team
 from ptxlab.emulate.runtime.order.shadow import (
     ALL_BEFORE,
     ASYNC,
@@ -48,6 +49,7 @@ def wait_for_grids(thread: Pointer[Thread]) -> None:
     advance(known, key_of(EARLIER_BLOCK, SHARED_FENCE), 1)
     advance(known, key_of(EARLIER_BLOCK, GLOBAL_FENCE), 1)
     advance(known, key_of(EARLIER_BLOCK, MAP_RELEASE), 1)
+    wait_in_team(thread)
     thread.order.epoch += 1
 
 
@@ -61,6 +63,7 @@ def start_dependents(thread: Pointer[Thread]) -> None:
     history.grids.triggers += 1
     if epoch_of(address_of(thread.order.known), key) + epoch_of(address_of(thread.block.order.known), key) == 0:
         history.grids.early_triggers += 1
+    trigger_in_team(thread)
 
 
 @native

@@ -1,0 +1,47 @@
+"""Graphs of a node: operations that are captured once, with their order, and run as often as the host says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ptxlab.node.operations import Operation, after
+
+if TYPE_CHECKING:
+    from ptxlab.node.machine import Node
+
+
+class Graph:
+    """Operations with the order that streams and events gave them: `stream.run(graph)` runs them."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.operations: list[Operation] = []
+        self._ran: set[Operation] = set()
+
+    def run(self, before: set[Operation]) -> set[Operation]:
+        """Add its operations to the node after others, and after its last run; those that end it."""
+        before = after(before | self._ran)
+        made: dict[Operation, Operation] = {}
+        for one in self.operations:
+            made[one] = replace(one, before={made[other] for other in one.before} or before, stream=None)
+            self.node.add(made[one])
+        self._ran = after(made.values()) or before
+        return self._ran
+
+    def __repr__(self) -> str:
+        return f"<graph of {len(self.operations)} operations>"
+
+
+@contextmanager
+def capture(node: Node) -> Iterator[Graph]:
+    """Have all that is launched on a node become a graph."""
+    if node.capturing is not None:
+        raise RuntimeError("a graph is being captured already")
+    graph = node.capturing = Graph(node)
+    try:
+        yield graph
+    finally:
+        node.capturing = None
