@@ -1,0 +1,208 @@
+"""Collectives that others wrote, on 2 to 8 ranks: `python -m tests.node.strangers FOLDER OUT.json [OPTIONS]`.
+
+FOLDER has their device code, which is not ours to keep here: `torch/t.cu` (symmetric memory: one-shot, two-shot, in
+place, multimem), `vllm/car.cu` and `vllm/car_fixed.cu` (custom all-reduce with its relaxed and with its release
+barriers), `nccl/ll.cu` (`prims_ll.h`, a ring) and `deepep/main.cu`, `deepep/fixed/main.cu` (intranode dispatch and
+combine). Each runs on each seed; results are compared, and what is found is counted by its lines. Our own collectives
+run beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ptxlab
+from ptxlab import ir
+from ptxlab.device.result import Result
+from ptxlab.node import Array, Node
+from ptxlab.programs.building import build
+from tests.kernels.test_collectives import COLLECTIVES, FUSED, run, run_fused
+
+COUNT, BLOCKS, THREADS = 1024, 2, 64
+PROGRAMS = {
+    "NCCL LL ring": "nccl/ll.cu",
+    "DeepEP intranode": "deepep/main.cu",
+    "DeepEP, barrier acquires": "deepep/fixed/main.cu",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of one kernel on so many ranks under one schedule."""
+
+    name: str
+    ranks: int
+    seed: int
+    is_right: bool
+    found: list[str]
+    """Codes with the lines of their labels."""
+    seconds: float
+
+
+def shown(result: Result) -> list[str]:
+    """Each finding by its code and its lines."""
+    return sorted(
+        f"{one.code} "
+        + ", ".join(
+            sorted(
+                f"{Path(at.source.name).name}:{at.source.position(at.start)[0]}" for at in (x.span for x in one.labels)
+            )
+        )
+        for one in result.diagnostics
+    )
+
+
+def given(node: Node, times: int) -> tuple[list[Array], list[list[Array]], list[list[Any]]]:
+    """Inputs, results for each time, and what the inputs are each time."""
+    rng = np.random.default_rng(5)
+    data = [[rng.integers(-9, 9, COUNT).astype(np.float32) for _ in node] for _ in range(times)]
+    results = [[device.zeros(COUNT, name="result") for device in node] for _ in range(times)]
+    return [device.zeros(COUNT, name="x") for device in node], results, data
+
+
+def is_sum(results: Sequence[Sequence[Array]], data: Sequence[Sequence[Any]]) -> bool:
+    return all((one.numpy() == sum(x)).all() for each, x in zip(results, data, strict=True) for one in each)
+
+
+@cache
+def module(path: Path) -> ir.Module:
+    return ptxlab.cuda(path, "sm_90", ["-std=c++17", f"-I{path.parent}"])
+
+
+def torch(folder: Path, kind: str, ranks: int, seed: int) -> tuple[bool, list[str]]:
+    """An all-reduce of torch's symmetric memory, twice, on inputs that are copied there before."""
+    made = module(folder / "torch" / "t.cu")
+    kernel = made[next(one for one in made.entries if kind in one and (f"Li{ranks}E" in one or kind == "multimem"))]
+    node = ptxlab.node(ranks)
+    pads = ptxlab.PointerArray([device.zeros(1024, np.uint32, name="pad") for device in node])
+    is_in_place = kind in ("kernel_inplace", "multimem")
+    x, results, data = given(node, 2)
+    for turn in range(2):
+        for device in node:
+            device.copy(x[device.rank], device.array(data[turn][device.rank]))
+        for device in node:
+            own = results[turn][device.rank]
+            after: list[Any] = {"one_shot": [own, None, 0], "two_shot_all_reduce_kernelI": [own, 0]}.get(kind, [0])
+            first = [ptxlab.Multicast(x)] if kind == "multimem" else [ptxlab.PointerArray(x), *after]
+            device.launch(kernel, BLOCKS, THREADS, [*first, COUNT, pads, device.rank, ranks])
+            if is_in_place:
+                device.copy(own, x[device.rank])
+    found = node.synchronize(seed=seed, on_error="collect")
+    return is_sum(results, data), shown(found)
+
+
+def vllm(folder: Path, file: str, stages: int, ranks: int, seed: int) -> tuple[bool, list[str]]:
+    """vLLM's custom all-reduce, twice, on inputs that are copied there before and filled after."""
+    made = module(folder / "vllm" / file)
+    kernel = made[next(one for one in made.entries if f"{stages}stage" in one and f"Li{ranks}E" in one)]
+    node = ptxlab.node(ranks)
+    signals = [device.zeros(36 * 16 * 2 + 64 + 16384, np.uint32, name="signals") for device in node]
+    x, results, data = given(node, 2)
+    tables = np.zeros((2, 16), np.uint64)
+    tables[:, :ranks] = [[one.address for one in each] for each in (x, signals)]
+    for turn in range(2):
+        for device in node:
+            device.copy(x[device.rank], device.array(data[turn][device.rank]))
+        for device in node:
+            inputs = device.array(tables[0], name="rank_data")
+            rest = [signals[device.rank], results[turn][device.rank], device.rank, COUNT // 4]
+            device.launch(kernel, BLOCKS, THREADS, [inputs, tables[1].tobytes(), *rest])
+    for device in node:
+        device.fill(x[device.rank])
+    found = node.synchronize(seed=seed, on_error="collect")
+    return is_sum(results, data), shown(found)
+
+
+def program(folder: Path, path: str, ranks: int, seed: int) -> tuple[bool, list[str]]:
+    """A whole program that prints RIGHT, in a process of its own."""
+    executable = (folder / path).with_suffix("")
+    command = [sys.executable, "-m", "ptxlab", "exec", "--gpus", str(ranks), "--seed", str(seed)]
+    said = subprocess.run([*command, str(executable), str(ranks), "8"], capture_output=True, text=True, check=False)
+    text = said.stdout + said.stderr
+    found = re.findall(r"^(?:error|warning)\[([\w-]+)\]: .*\n\s*--> (\S+:\d+)", text, re.MULTILINE)
+    return "RIGHT\n" in text, sorted({f"{code} {line}" for code, line in found})
+
+
+def own(name: str, ranks: int, seed: int) -> tuple[bool, list[str]]:
+    """One of our own collectives."""
+    try:
+        result = run_fused(name, ranks, seed=seed) if name in FUSED else run(name, ranks, 24 * ranks, seed=seed)
+    except AssertionError:
+        return False, []
+    return True, shown(result)
+
+
+def kernels(folder: Path) -> dict[str, Callable[[int, int], tuple[bool, list[str]]]]:
+    """What runs, by name."""
+    kinds = {"one-shot": "one_shot", "two-shot": "two_shot_all_reduce_kernelI", "in place": "kernel_inplace",
+             "multimem": "multimem"}  # fmt: skip
+    made: dict[str, Callable[[int, int], tuple[bool, list[str]]]] = {}
+    for title, kind in kinds.items():
+        made[f"torch {title}"] = partial(torch, folder, kind)
+    for stages in (1, 2):
+        made[f"vLLM {stages}-stage"] = partial(vllm, folder, "car.cu", stages)
+        made[f"vLLM {stages}-stage, release"] = partial(vllm, folder, "car_fixed.cu", stages)
+    for title, path in PROGRAMS.items():
+        made[title] = partial(program, folder, path)
+    for name in (*COLLECTIVES, *FUSED):
+        made[f"ptxlab {name}"] = partial(own, name)
+    return made
+
+
+def judge(folder: Path, task: tuple[str, int, int]) -> Row:
+    name, ranks, seed = task
+    started = time.process_time()
+    is_right, found = kernels(folder)[name](ranks, seed)
+    return Row(name, ranks, seed, is_right, found, time.process_time() - started)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Right and silent seeds of each kernel and number of ranks, and what was found how often."""
+    lines = [f"{'kernel':32} {'ranks':>5} {'seeds':>5} {'right':>5} {'silent':>6}  found"]
+    for name, ranks in dict.fromkeys((row.name, row.ranks) for row in rows):
+        of = [row for row in rows if (row.name, row.ranks) == (name, ranks)]
+        found = Counter(one for row in of for one in set(row.found))
+        silent = sum(not row.found for row in of)
+        said = "; ".join(f"{one} ({count})" for one, count in found.most_common())
+        lines.append(f"{name:32} {ranks:5} {len(of):5} {sum(row.is_right for row in of):5} {silent:6}  {said}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("folder", type=Path)
+    options.add_argument("out", type=Path)
+    options.add_argument("--ranks", default="2,4,8")
+    options.add_argument("--seeds", type=int, default=20)
+    options.add_argument("--only", default="")
+    options.add_argument("--processes", type=int, default=2)
+    chosen = options.parse_args()
+    names = [name for name in kernels(chosen.folder) if re.search(chosen.only, name)]
+    for source in (chosen.folder / PROGRAMS[name] for name in names if name in PROGRAMS):
+        build(source, source.with_suffix(""), "sm_90", ["-std=c++17", f"-I{source.parent / 'inc'}"])
+    ranks = [int(one) for one in chosen.ranks.split(",")]
+    tasks = [(name, count, seed) for count in ranks for name in names for seed in range(chosen.seeds)]
+    rows: list[Row] = []
+    with ProcessPoolExecutor(chosen.processes) as pool:
+        for row in pool.map(partial(judge, chosen.folder), tasks):
+            rows.append(row)
+            chosen.out.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n")
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
