@@ -17,7 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -190,18 +190,24 @@ def main() -> None:
     options.add_argument("--seeds", type=int, default=20)
     options.add_argument("--only", default="")
     options.add_argument("--processes", type=int, default=2)
+    options.add_argument("--seconds", type=float, help="end after so many, with the table of what has run")
     chosen = options.parse_args()
     names = [name for name in kernels(chosen.folder) if re.search(chosen.only, name)]
     for source in (chosen.folder / PROGRAMS[name] for name in names if name in PROGRAMS):
         build(source, source.with_suffix(""), "sm_90", ["-std=c++17", f"-I{source.parent / 'inc'}"])
     ranks = [int(one) for one in chosen.ranks.split(",")]
-    tasks = [(name, count, seed) for count in ranks for name in names for seed in range(chosen.seeds)]
+    tasks = [(name, count, seed) for seed in range(chosen.seeds) for count in ranks for name in names]
     rows: list[Row] = []
     with ProcessPoolExecutor(chosen.processes) as pool:
-        for row in pool.map(partial(judge, chosen.folder), tasks):
-            rows.append(row)
-            chosen.out.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n")
-    print(table(rows))
+        futures = [pool.submit(judge, chosen.folder, task) for task in tasks]
+        try:
+            rows.extend(future.result() for future in as_completed(futures, chosen.seconds))
+        except TimeoutError:
+            print(f"{len(rows)} of {len(tasks)} runs in {chosen.seconds} s", flush=True)
+        rows.sort(key=lambda row: (names.index(row.name), row.ranks, row.seed))
+        chosen.out.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n")
+        print(table(rows), flush=True)
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 if __name__ == "__main__":
