@@ -80,7 +80,7 @@ def is_sum(results: Sequence[Sequence[Array]], data: Sequence[Sequence[Any]]) ->
 
 @cache
 def module(path: Path) -> ir.Module:
-    return ptxlab.cuda(path, "sm_90", ["-std=c++17", f"-I{path.parent}"])
+    return ptxlab.cuda(path, "sm_90", ["-std=c++17", "--expt-relaxed-constexpr", f"-I{path.parent}"])
 
 
 def torch(folder: Path, kind: str, ranks: int, seed: int) -> tuple[bool, list[str]]:
@@ -194,7 +194,12 @@ def main() -> None:
     chosen = options.parse_args()
     names = [name for name in kernels(chosen.folder) if re.search(chosen.only, name)]
     for source in (chosen.folder / PROGRAMS[name] for name in names if name in PROGRAMS):
-        build(source, source.with_suffix(""), "sm_90", ["-std=c++17", f"-I{source.parent / 'inc'}"])
+        build(
+            source,
+            source.with_suffix(""),
+            "sm_90",
+            ["-std=c++17", "--expt-relaxed-constexpr", f"-I{source.parent / 'inc'}"],
+        )
     ranks = [int(one) for one in chosen.ranks.split(",")]
     tasks = [(name, count, seed) for seed in range(chosen.seeds) for count in ranks for name in names]
     rows: list[Row] = []
