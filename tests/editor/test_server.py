@@ -175,6 +175,18 @@ def test_findings_are_those_of_check_and_can_be_fixed(editor: Editor) -> None:
     assert (edit["newText"], edit["range"]["start"]) == (".global", {"line": 16, "character": 6})
 
 
+def test_a_proof_on_demand(editor: Editor) -> None:
+    pytest.importorskip("z3", reason="a proof needs `pip install 'ptxlab[prove]'`")
+    client = Client(editor, TEXT.replace("%r1, %tid.x;", "%r1, %laneid;"))
+    assert client.findings() == []
+    where = {"start": {"line": 4, "character": 3}, "end": {"line": 4, "character": 3}}
+    (action,) = client.ask("codeAction", range=where, context={"diagnostics": []})
+    assert action["title"] == "Prove that `saxpy` has no data race"
+    editor.request("workspace/executeCommand", {k: action["command"][k] for k in ("command", "arguments")})
+    found = client.findings()
+    assert {(one["code"], one["range"]["start"]["line"]) for one in found} == {("data-race", 23)}
+
+
 def test_findings_follow_the_text(editor: Editor) -> None:
     client = Client(editor, TEXT.replace("ret;\n}", "ret\n}"))
     assert [one["code"] for one in client.findings()] == ["missing-semicolon"]

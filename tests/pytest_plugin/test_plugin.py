@@ -129,6 +129,38 @@ def test_a_failing_launch_is_shown_as_its_diagnostic(folder: pytest.Pytester) ->
     assert "src/ptxlab/" in run(folder, "--full-trace").stdout.str()
 
 
+PROVED = r"""
+from pathlib import Path
+import re
+import numpy as np
+import pytest
+import ptxlab
+
+@pytest.mark.ptxlab(prove=True)
+@pytest.mark.parametrize("block", [128, 32])
+def test_saxpy(ptxlab_launch, block):
+    x, y = np.arange(100, dtype=np.float32), np.ones(100, np.float32)
+    kernel = ptxlab.load("saxpy.ptx")["saxpy"]
+    ptxlab_launch(kernel, grid=4, block=block, args=[x, y, 3.0, 100])
+
+@pytest.mark.ptxlab(prove=True)
+def test_two_blocks(ptxlab_launch):
+    text = Path("saxpy.ptx").read_text()
+    text = re.sub(r"mov.u32 (\S+), %ctaid.x;", r"mov.u32 \1, %ctaid.x; min.u32 \1, \1, 1;", text)
+    ptxlab_launch(ptxlab.parse(text)["saxpy"], grid=2, block=64, args=[np.ones(99, "f4"), np.ones(99, "f4"), 3.0, 99])
+"""
+
+
+def test_a_marker_asks_for_a_proof(folder: pytest.Pytester) -> None:
+    """What two blocks do is right; the proof is for three of them, too."""
+    pytest.importorskip("z3", reason="a proof needs `pip install 'ptxlab[prove]'`")
+    folder.makefile(".ptx", saxpy=SAXPY)
+    folder.makepyfile(PROVED)
+    result = run(folder, "-W", "error::pytest.PytestUnknownMarkWarning", "test_a_marker_asks_for_a_proof.py")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*data-race*"])
+
+
 def test_ptx_files_are_tests(folder: pytest.Pytester) -> None:
     folder.makefile(".ptx", plain=SAXPY, reverse=RACE)
     folder.makefile(

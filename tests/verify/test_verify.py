@@ -80,6 +80,21 @@ def test_command_line(tmp_path: Path) -> None:
     assert json.loads(run(command_line, ["verify", "--schema"]).output) == SCHEMA
 
 
+@pytest.mark.parametrize(
+    ("change", "status"), [(("", ""), "passed"), (("%r2, %ctaid.x;", "%r2, %ctaid.x; min.u32 %r2, %r2, 1;"), "open")]
+)
+def test_a_proof_is_a_part_where_it_is_asked_for(tmp_path: Path, change: tuple[str, str], status: str) -> None:
+    pytest.importorskip("z3", reason="a proof needs `pip install 'ptxlab[prove]'`")
+    (tmp_path / "task.py").write_text(TASK_FILE)
+    assert change[0] in KERNEL
+    text = "// launch: affine grid=ceil_div(n, 64) block=64\n" + HEAD + KERNEL.replace(*change)
+    (tmp_path / "kernel.ptx").write_text(text)
+    sizes = {"n": 100}  # two blocks: a third one would write what the second does
+    found = verify(tmp_path / "task.py", tmp_path / "kernel.ptx", sizes=sizes, estimate=False, prove=True)
+    assert found["proof"].status == status, str(found)
+    assert matches(found.as_dict(), SCHEMA)
+
+
 def test_strides_and_alignment(tmp_path: Path) -> None:
     """Rows with gaps at an address that is a multiple of 4 only: vectors and writes to gaps are found."""
     row = KERNEL.replace(".param .u32 n)", ".param .u32 n, .param .u32 step)")

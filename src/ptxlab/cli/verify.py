@@ -32,6 +32,7 @@ def sizes_option(context: click.Context, parameter: click.Parameter, value: str 
 @click.option("--memory", metavar="GB", default=8.0, show_default=True, type=click.FloatRange(0.5),
               help="Memory of the process that runs a submission in Python.")  # fmt: skip
 @click.option("--no-estimate", is_flag=True, help="Leave out the estimate of the time.")
+@click.option("--prove", is_flag=True, help="Prove that it has no race and no bad access, at any size.")
 @click.option("--format", "format", type=click.Choice(FORMATS), default="full", show_default=True,
               help="Text for people, JSON for programs, a page, or one line.")  # fmt: skip
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the answer to a file as well.")
@@ -39,8 +40,8 @@ def sizes_option(context: click.Context, parameter: click.Parameter, value: str 
 @click.pass_context
 def command(
     context: click.Context, task: Path | None, kernel: Path | None, seed: int | None, sizes: dict[str, int] | None,
-    schedule: int | None, timeout: float, memory: float, no_estimate: bool, format: str, output: Path | None,
-    schema: bool,
+    schedule: int | None, timeout: float, memory: float, no_estimate: bool, prove: bool, format: str,
+    output: Path | None, schema: bool,
 ) -> None:  # fmt: skip
     """Say whether a kernel does what a task says.
 
@@ -74,7 +75,7 @@ def command(
         raise click.UsageError("name the submission by `--kernel`")
     try:
         verdict = verify(task, chosen, seed=seed, sizes=sizes, schedule=schedule, timeout=timeout, memory=memory,
-                         estimate=not no_estimate)  # fmt: skip
+                         estimate=not no_estimate, prove=prove)  # fmt: skip
     except TaskError as wrong:
         raise click.UsageError(str(wrong)) from None
     said = {"full": lambda: str(verdict), "json": lambda: json.dumps(verdict.as_dict(), indent=2),

@@ -25,6 +25,7 @@ from ptxlab import __version__
 from ptxlab.editor.answers import ANSWERS, refuse
 from ptxlab.editor.document import Document
 from ptxlab.editor.findings import as_message, findings_of, fixes_of
+from ptxlab.editor.proofs import PROVE, proofs_of, proved
 from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic
 
@@ -94,10 +95,14 @@ class Server:
 
         @feature(
             types.TEXT_DOCUMENT_CODE_ACTION,
-            types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix]),
+            types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix, types.CodeActionKind.Empty]),
         )
         async def fix(asked: types.CodeActionParams) -> list[types.CodeAction]:
-            return await self._fixes(asked)
+            return [*await self._fixes(asked), *proofs_of(self._document(asked), asked.range)]
+
+        @self.protocol.command(PROVE)
+        async def prove(uri: str, kernel: str) -> None:
+            await self._prove(uri, kernel)
 
         for method, (answer, options) in ANSWERS.items():
             feature(method, options)(self._answering(answer))
@@ -158,6 +163,19 @@ class Server:
             if found.labels and found.labels[0].span.start <= end and start <= found.labels[0].span.end
         ]
         return [fix for found in there for fix in fixes_of(document, found)]
+
+    async def _prove(self, uri: str, kernel: str) -> None:
+        """Publish what is in the way of a proof beside what is wrong with a text; say the answer in a message."""
+        document = self.documents.get(uri)
+        if document is None:
+            raise refuse(f"`{uri}` is not open")
+        answer, found = await asyncio.get_running_loop().run_in_executor(self.checker, proved, document, kernel)
+        if self.documents.get(uri) is not document:
+            return  # it has changed
+        shown = [*self.found.get(uri, []), *found]
+        self._publish(uri, [as_message(document, one) for one in shown])
+        level = types.MessageType.Warning if found else types.MessageType.Info
+        self.protocol.window_show_message(types.ShowMessageParams(type=level, message=answer))
 
 
 def serve(reading: BinaryIO, writing: BinaryIO, target: str | None = None) -> None:

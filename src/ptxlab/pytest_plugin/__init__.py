@@ -70,6 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
         _count(config.getini("ptxlab_seeds"))
     except ValueError:
         raise pytest.UsageError("ptxlab_seeds must be a positive number") from None
+    config.addinivalue_line("markers", "ptxlab(prove=True, assume=(), bounds=True, timeout=120): prove the kernels "
+                            "that `ptxlab_launch` launches, with the launch as the example")  # fmt: skip
     config.pluginmanager.register(Folding(config), "ptxlab-folding")
 
 
@@ -151,15 +153,34 @@ def ptxlab_seed(_ptxlab_run: Run) -> int:
 
 
 @pytest.fixture
-def ptxlab_launch(ptxlab_device: str, ptxlab_seed: int) -> Launch:
+def ptxlab_launch(request: pytest.FixtureRequest, ptxlab_device: str, ptxlab_seed: int) -> Launch:
     """`kernel.launch` on the device of this test: `ptxlab_launch(kernel, grid=1, block=64, args=[x])`."""
+    marker = request.node.get_closest_marker("ptxlab")
+    asked = dict(marker.kwargs) if marker is not None else {}
+    is_proved = asked.pop("prove", False) and ptxlab_device == "cpu" and ptxlab_seed == 0
 
     def launch(kernel: Any, grid: Any, block: Any, args: Any = (), **options: Any) -> Result:
+        if is_proved:
+            _prove(kernel, args, grid=grid, block=block, options=options, **asked)
         scheduled = {"seed": ptxlab_seed} if ptxlab_device == "cpu" else {}
         result: Result = kernel.launch(grid, block, args, **{"device": ptxlab_device, **scheduled, **options})
         return result
 
     return launch
+
+
+def _prove(kernel: Any, args: Any, *, options: dict[str, Any], **given: Any) -> None:
+    """Fail unless a kernel is proved."""
+    from ptxlab.prove import prove
+    from ptxlab.report import KernelError
+
+    if options.get("cluster"):
+        pytest.fail("prove: clusters are not followed", pytrace=False)
+    found = prove(kernel, args, shared=options.get("shared", 0), **given)
+    if found.counterexample is not None:
+        raise KernelError([found.counterexample.finding])
+    if not found:
+        pytest.fail(str(found), pytrace=False)
 
 
 def why_no_gpu() -> str:

@@ -16,7 +16,7 @@ from ptxlab.verify.precision import precision
 from ptxlab.verify.running import Called, Caller, Clock, OutOfTimeError
 from ptxlab.verify.submission import Submission, SubmissionError, open_submission
 from ptxlab.verify.task import Sizes, Task, load_task, named_by
-from ptxlab.verify.verdict import OPEN, PASSED, Finding, Part, Verdict
+from ptxlab.verify.verdict import FAILED, OPEN, PASSED, Finding, Part, Verdict
 
 SECONDS, MEMORY = 300.0, 8.0
 
@@ -30,6 +30,7 @@ def verify(
     schedule: int | None = None,
     symbolic: bool = True,
     estimate: bool = True,
+    prove: bool = False,
     timeout: float = SECONDS,
     memory: float = MEMORY,
     command: str | None = None,
@@ -39,7 +40,8 @@ def verify(
     `task` is a `Task` or the path of a file that has one, `kernel` the path of a submission: `.ptx`, `.cu` or `.py`.
     Python is run in another process, with limits; only PTX and launches come back. The task's own seed draws the hidden
     sizes; `seed` draws the data, and is a new one each time unless it is given. `sizes` has only those tried, and
-    `schedule` is the order of threads then. `timeout` is in seconds, of all, and `memory` in GB, of the other process.
+    `schedule` is the order of threads then. `prove` asks for a proof for all sizes and grids, too. `timeout` is in
+    seconds, of all, and `memory` in GB, of the other process.
 
         assert ptxlab.verify("softmax_task.py", "softmax.ptx")
     """
@@ -61,7 +63,8 @@ def verify(
         return verdict(parts.failure(wrong))
     try:
         judging = Judging(Caller(found, submission, clock, drawn), shown, public, hidden)
-        return verdict(*_parts(judging, submission, schedule, symbolic, estimate))
+        found_parts = _parts(judging, submission, schedule, symbolic, estimate)
+        return verdict(*found_parts, *([_proof(judging)] if prove else []))
     except SubmissionError as wrong:
         return verdict(parts.failure(wrong))
     finally:
@@ -116,6 +119,35 @@ def _estimate(judging: Judging, called: Called | None) -> Part:
             return Part("estimate", OPEN, notes=["nothing is known of the GPU of its target"])
         times.append(found)
     return Part("estimate", PASSED, notes=[str(one) for one in times], figures={"times": [vars(one) for one in times]})
+
+
+def _proof(judging: Judging) -> Part:
+    """What `ptxlab.prove` says of each kernel, with the launches of the last right call as examples."""
+    from ptxlab.prove import MissingSolverError, prove
+
+    if judging.last is None:
+        return Part("proof", OPEN, notes=["no right result"])
+    caller, sizes = judging.caller, dict(judging.last.before.sizes)
+    caller.submission.restart()
+    notes: list[str] = []
+    status = PASSED
+    for launch in caller.plan(sizes).launches(caller.draw(sizes)):
+        if launch.cluster is not None:
+            return Part("proof", OPEN, notes=[f"`{launch.function.name}`: clusters are not followed"])
+        try:
+            found = prove(launch.function, launch.args, grid=launch.grid, block=launch.block, shared=launch.shared,
+                          timeout=caller.clock.left(120.0))  # fmt: skip
+        except MissingSolverError as wrong:
+            return Part("proof", OPEN, notes=[str(wrong)])
+        if found.counterexample is not None:
+            wrong_run = found.counterexample
+            witness = f"{wrong_run.launch}\n{wrong_run.finding}"
+            finding = Finding(wrong_run.finding.code, wrong_run.finding.message, sizes, witness, wrong_run.finding.line)
+            return Part("proof", FAILED, [finding])
+        notes += [f"`{found.kernel}` is {found.level.replace('-', ' ')}", *map(str, found.gaps[:3])]
+        notes += [f"assuming {one}" for one in found.assumptions] if found else []
+        status = status if found else OPEN
+    return Part("proof", status, notes=list(dict.fromkeys(notes)))
 
 
 @dataclass(frozen=True)
