@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ptxlab
+from ptxlab.equal.nodes import Nodes, TooManyError
 from tests.equal.kernels import EXPF, FMA, NORM, ONLINE, PLAIN, A, C, X, product, rows
 
 MUL_ADD = "mul.rn.f32 %x, %x, %y;\n    add.rn.f32 %sum, %sum, %x;"
@@ -149,7 +150,7 @@ def test_what_depends_on_values_is_refused() -> None:
     assert found.level == "refused"
     assert found.refusal is not None
     assert (found.refusal.side, found.refusal.instruction) == (1, "@!%p2 bra skip")
-    assert found.refusal.why == "it branches on the value of an input"
+    assert found.refusal.why.startswith("it branches on the value of an input: say `assume_paths`")
     place = ("ld.global.f32 %f4, [%rd3];", "cvt.rzi.u32.f32 %r5, %f1;\n    mad.wide.u32 %rd4, %r5, 0, %rd3;\n"
              "    ld.global.f32 %f4, [%rd4];")  # fmt: skip
     found = ptxlab.equal(rows(PLAIN), rows(PLAIN, place))
@@ -478,3 +479,67 @@ def test_fragments_of_wmma() -> None:
     assert ptxlab.equal(kernel("row", "row", "row"), product, [a, b, c], block=32).level == "same-function"
     assert ptxlab.equal(kernel("col", "col", "col"), turned, [a, b, c], block=32).level == "same-function"
     assert ptxlab.equal(kernel("col", "row", "row"), product, [a, b, c], block=32).level == "different"
+
+
+MOVED = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry move(.param .u64 x, .param .u64 y)
+{
+    .reg .b64 %rd<3>;
+    .reg .f32 %f<2>;
+    .reg .b32 %r<2>;
+    .reg .pred %p;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    ld.global.f32 %f1, [%rd1];
+    st.global.f32 [%rd2], %f1;
+    ret;
+}
+"""
+STORE = "st.global.f32 [%rd2], %f1;"
+
+
+@pytest.mark.parametrize(("change", "lines"), [
+    (("[%rd1];", "[%rd1+4];"), (14, 14)),
+    (("%f1;\n    ret", "0f3F800000;\n    ret"), (14, 14)),
+    ((STORE, ""), (14, None)),
+])  # fmt: skip
+def test_a_difference_without_an_operation_is_at_the_store(
+    change: tuple[str, str], lines: tuple[int | None, ...]
+) -> None:
+    arrays = [np.arange(1, 3, dtype=np.float32), np.zeros(1, np.float32)]
+    sides = [ptxlab.parse(text, name="move.ptx")["move"] for text in (MOVED, MOVED.replace(*change))]
+    found = ptxlab.equal(*sides, arrays, block=1)
+    assert found.level == "different"
+    assert found.witness is not None
+    assert tuple(place and place.line for place in found.witness.places) == lines
+
+
+@pytest.mark.parametrize(("one", "other", "values"), [
+    ("setp.gt.f32 %p, %f1, 0f00000000; selp.b32 %r1, 1, 0, %p;",
+     "setp.ge.f32 %p, %f1, 0f00000000; selp.b32 %r1, 1, 0, %p;", (0, 1)),
+    ("cvt.rzi.s32.f32 %r1, %f1;", "cvt.rni.s32.f32 %r1, %f1;", None),
+])  # fmt: skip
+def test_integers_that_are_written_are_compared_as_integers(
+    one: str, other: str, values: tuple[float, float] | None
+) -> None:
+    arrays = [np.full(2, 2.75, np.float32), np.zeros(1, np.int32)]
+    sides = [ptxlab.parse(MOVED.replace(STORE, f"{text} st.global.b32 [%rd2], %r1;"), name="move.ptx")["move"]
+             for text in (one, other)]  # fmt: skip
+    assert ptxlab.equal(sides[0], sides[0], arrays, block=1).level == "same-bits"
+    found = ptxlab.equal(*sides, arrays, block=1)
+    assert found.level == "different"
+    assert found.witness is not None
+    assert found.witness.values is not None
+    assert all(value == int(value) for value in found.witness.values)
+    assert values is None or found.witness.values == values
+
+
+def test_what_takes_too_long_is_refused() -> None:
+    found = ptxlab.equal(product("naive"), product("shared"), timeout=30)
+    assert found.level == "same-bits"
+    nodes = Nodes(1e-9)
+    with pytest.raises(TooManyError, match="more than 1e-09 seconds"):
+        nodes.set_origin(None)

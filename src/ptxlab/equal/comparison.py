@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ptxlab.equal.numeric import Measured, measure
 from ptxlab.equal.reals import Reals
 from ptxlab.equal.reference import Expression
 from ptxlab.equal.rules import COMPARISONS, rule_of
-from ptxlab.equal.sides import Array, Inputs, Kernels
+from ptxlab.equal.sides import Array, Inputs, Kernels, slices
 from ptxlab.equal.verdict import (
     DIFFERENT,
     NEAR,
@@ -70,9 +69,10 @@ def equal(
     than parameters. With `batch`, each side is a function that gives the launches for a batch of so many, on arrays
     such as `x[:batch]`: what both write is compared.
 
-    Arrays are as before when it returns. A launch that fails raises what `kernel.launch` raises.
+    Arrays are as before when it returns. A launch that fails, or takes more seconds than `timeout`, raises what
+    `kernel.launch` raises; where following both takes more, the comparison is refused.
     """
-    nodes = Nodes()
+    nodes = Nodes(timeout)
     inputs = Inputs(nodes, symbols, names)
     launched = {"grid": grid, "block": block, "args": args, "shared": shared, "cluster": cluster}
     options = {} if timeout is None else {"timeout": timeout}
@@ -169,12 +169,6 @@ class _Comparison:
                              differing=int((~same).sum()), notes=notes)  # fmt: skip
         return self._different(a, b, fields[0], ~alike)
 
-    def _parts(self) -> Iterator[tuple[Array, slice]]:
-        """The arrays, and where their elements are among all that are compared."""
-        ends = accumulate(array.data.size for array in self.arrays)
-        for array, end in zip(self.arrays, ends, strict=True):
-            yield array, slice(end - array.data.size, end)
-
     def _given(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays that are symbols, as they are given."""
         return {one.name: one.data for key, one in self.inputs.arrays.items() if key in self.inputs.ids and one.format}
@@ -189,7 +183,7 @@ class _Comparison:
         found = []
         for side, ids in zip(self.sides, roots, strict=True):
             results = real.values[ids]
-            for array, own in self._parts():
+            for array, own in slices(self.arrays):
                 if not array.format:
                     results[own] = 0
                 elif isinstance(side, Kernels):
@@ -212,7 +206,7 @@ class _Comparison:
         wrong = np.isfinite(b) & ~np.isfinite(a)
         if isinstance(self.sides[1], Kernels):  # of a function, not all may be known
             wrong |= np.isfinite(a) & ~np.isfinite(b)
-        for _, own in self._parts():
+        for _, own in slices(self.arrays):
             wrong[own] |= _unlike(a[own], b[own])
         return int(np.argmax(wrong)) if wrong.any() else None
 
@@ -274,6 +268,7 @@ class _Comparison:
         """The nodes of the elements of the arrays that are compared, on both sides."""
         shared = [array for key, array in self.inputs.arrays.items() if all(key in side.memory for side in self.sides)]
         roots = []
+        self.nodes.set_origin(None)
         if self.outputs is None and isinstance(self.sides[1], Expression):
             self.outputs = self.sides[1].returned
         for array in shared:
@@ -331,15 +326,19 @@ class _Comparison:
     def _witness(self, index: int, parting: Parting | None, measured: Measured | None = None) -> Any:
         if parting is None:
             return None
-        name = next(array.element(index - own.start) for array, own in self._parts() if index < own.stop)
-        places = (parting.place(self.nodes, self.sides, 0), parting.place(self.nodes, self.sides, 1))
+        array, at = next((one, index - own.start) for one, own in slices(self.arrays) if index < own.stop)
+        places = [parting.place(self.nodes, self.sides, number) or
+                  (side.last_store(array, at) if isinstance(side, Kernels) else None)
+                  for number, side in enumerate(self.sides)]  # fmt: skip
         known = measured if measured is not None and measured.is_known else None
-        return Witness(name, places, parting.words(self.nodes), known.inputs if known else {},
-                       known.values(index) if known else None)  # fmt: skip
+        values = known.values(index) if known else None
+        return Witness(array.element(at), (places[0], places[1]), parting.words(self.nodes),
+                       known.inputs if known else {}, values)  # fmt: skip
 
     def _say(self, level: str, **more: Any) -> Verdict:
         symbols = [array.name for key, array in self.inputs.arrays.items() if key in self.inputs.ids]
-        holds = f"all values of {', '.join(symbols)}" if symbols else "these values"
+        which = {NEAR: "those values that were tried", DIFFERENT: "some values"}.get(level, "all values")
+        holds = f"{which} of {', '.join(symbols)}" if symbols else "these values"
         holds += " at these shapes, integers and scalars"
         for name, side in zip("ab", self.sides, strict=True):
             if side.assumed:

@@ -15,6 +15,7 @@ True
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -35,7 +36,7 @@ MOST_NODES = 60_000_000
 
 
 class TooManyError(Exception):
-    """There are more operations than fit into memory."""
+    """There are more operations than fit into memory, or into the time that there is."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,10 @@ class Origin:
 
 
 class Nodes:
-    """All nodes of a comparison."""
+    """All nodes of a comparison, which may take so many seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float | None = None) -> None:
+        self._seconds, self._started = seconds, time.monotonic()
         self.operations: list[Operation] = []
         self._numbers: dict[tuple[str, str, str, int], int] = {}
         self._seeds: list[tuple[int, int]] = []
@@ -139,6 +141,8 @@ class Nodes:
 
     def set_origin(self, origin: Origin | None) -> None:
         """Say where the nodes come from that are added from now on."""
+        if self._seconds is not None and time.monotonic() - self._started > self._seconds:
+            raise TooManyError(f"more than {self._seconds:g} seconds")
         if origin is None:
             self.place = 0
             return

@@ -46,6 +46,8 @@ def _draws(generator: np.random.Generator, size: int) -> dict[str, Numbers]:
         "large": normal * 30.0,
         "cancelling": np.where(np.arange(size) % 2, 1.0, -1.0) * (1000 + generator.standard_normal(size)),
         "ties": generator.integers(-2, 3, size).astype(np.float64),
+        "zeros": np.zeros(size),
+        "subnormal": normal * 2.0**-130,
     }
 
 
@@ -64,7 +66,7 @@ def measure(nodes: Nodes, inputs: Inputs, sides: Sequence[Any], arrays: Sequence
         real = Reals(
             nodes, np.concatenate([a, b]), {name: one.ravel().astype(np.float64) for name, one in given.items()}
         )
-        x, y = real.values[a], real.values[b]
+        x, y = real.held_in(arrays, a), real.held_in(arrays, b)
         known = np.isfinite(x) & np.isfinite(y)
         unlike = np.isfinite(x) != np.isfinite(y)
         if not known.any() and not unlike.any():

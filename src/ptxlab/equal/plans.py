@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ptxlab import ir
 from ptxlab.equal.calls import variable_in
+from ptxlab.flow.engine import immediates_of
 from ptxlab.flow.steps import Steps, steps_of
 from ptxlab.isa import Match
 from ptxlab.isa.operation import Operation
@@ -29,6 +30,8 @@ class Plan:
     match: Match | None
     uses: tuple[Use, ...]
     steps: Steps | None = None
+    inputs: tuple[Use, ...] = ()
+    """The registers among those it reads that an input may reach."""
 
 
 def plans_of(program: Program) -> list[Plan]:
@@ -42,15 +45,26 @@ def plans_of(program: Program) -> list[Plan]:
         made.append((instruction, match, tuple(uses_of(instruction, match))))
     formal = {one.name for function in program.functions[1:] for one in (*function.parameters, *function.returns)}
     reached = _reached(made, formal, passes)
-    first = [Plan("parameter" if n in passes else _kind(i, m, u, reached), i, m, u, _steps(i, m))
-             for n, (i, m, u) in enumerate(made)]  # fmt: skip
-    needed = {use.name for plan in first if plan.kind != "pass" for use in plan.uses if use.role != "result"}
+    first = []
+    for number, (instruction, match, uses) in enumerate(made):
+        inputs = tuple(use for use in uses if use.role != "result" and use.name in reached)
+        kind = "parameter" if number in passes else _kind(match, bool(inputs))
+        steps = None if match is None else steps_of(match, immediates_of(instruction, match))
+        first.append(Plan(kind, instruction, match, uses, steps, inputs))
+    needed = {use.name for plan in first if plan.kind != "pass" for use in plan.uses if _is_read(plan, use)}
     return [
         Plan("keep", one.instruction, one.match, one.uses)
         if one.kind == "pass" and any(use.role == "result" and use.name in needed for use in one.uses)
         else one
         for one in first
     ]
+
+
+def _is_read(plan: Plan, use: Use) -> bool:
+    """Whether a replay asks for what is in a register: a recording has addresses of plain accesses, and guards."""
+    if use in plan.inputs or use.role == "value":
+        return True
+    return use.role == "address" and plan.kind not in ("load", "store", "update")
 
 
 _Made = tuple[ir.Instruction, Match | None, tuple[Use, ...]]
@@ -81,11 +95,10 @@ def _is_source(match: Match | None) -> bool:
     return match.effects.does("wgmma", "start") or match.effects.does("tensor_memory", "load")
 
 
-def _kind(instruction: ir.Instruction, match: Match | None, uses: tuple[Use, ...], reached: set[str]) -> str:
+def _kind(match: Match | None, is_reached: bool) -> str:
     if match is None:
         return "call"
     effects = match.effects
-    is_reached = any(use.name in reached and use.role != "result" for use in uses)
     if effects.uses("tensor_memory"):
         return "tensor_memory" if any(effects.does("tensor_memory", n) for n in _TENSOR) else "pass"
     if effects.does("wgmma", "start"):
@@ -116,14 +129,3 @@ def _kind(instruction: ir.Instruction, match: Match | None, uses: tuple[Use, ...
 
 
 _TENSOR = ("load", "store", "multiply", "copy", "shift")
-
-
-def _steps(instruction: ir.Instruction, match: Match | None) -> Steps | None:
-    if match is None:
-        return None
-    immediates = tuple(
-        operand.value if isinstance(operand, ir.Immediate) else 0
-        for operand, expected in zip(instruction.operands, match.expected, strict=True)
-        if expected.role != "write" and expected.kind == "immediate"
-    )
-    return steps_of(match, immediates)

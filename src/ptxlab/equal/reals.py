@@ -6,7 +6,7 @@ integer, and where it is so large that the format has no fractions, as in `expf`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ptxlab.equal.compute import computed, signed
 from ptxlab.equal.constants import bits_of, floats_of
 from ptxlab.equal.nodes import Ids, Nodes, Operation, Words, groups, needed
 from ptxlab.equal.rules import FLOATS, Rule, format_of, rule_of
+from ptxlab.equal.sides import Array, slices
 from ptxlab.flow.steps import Step
 from ptxlab.isa.types import Type
 
@@ -45,6 +46,17 @@ class Reals:
                 self._evaluate(operation, rule_of(operation), ids)
             self.values = self._numbers(np.arange(nodes.count))
             """All of them."""
+
+    def held_in(self, arrays: Sequence[Array], ids: Ids) -> Numbers:
+        """Nodes of all elements of arrays, as these hold them: floats, or the numbers that their bits are."""
+        found = self.values[ids]
+        for array, own in slices(arrays):
+            if not array.format:
+                words, known = self._words(ids[own])
+                size = array.data.itemsize
+                whole = words.view(np.uint8).reshape(-1, 8)[:, :size].copy().view(array.data.dtype)[:, 0]
+                found[own] = np.where(known, whole.astype(np.float64), np.nan)
+        return found
 
     def _evaluate(self, operation: Operation, rule: Rule, ids: Ids) -> None:
         given = [one for one in self.nodes.operands[:, ids] if one[0] >= 0]

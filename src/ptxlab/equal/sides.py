@@ -17,8 +17,10 @@ from ptxlab.equal.memory import Bytes, Placed
 from ptxlab.equal.nodes import Ids, Nodes
 from ptxlab.equal.replay import Replay
 from ptxlab.equal.rules import FORMATS
+from ptxlab.equal.verdict import Place
 from ptxlab.measure import Launch
 from ptxlab.trace import Trace
+from ptxlab.trace.accesses import Region
 
 _ = ml_dtypes  # registers its types with NumPy
 
@@ -44,6 +46,14 @@ class Array:
         """`a[3, 5]`"""
         at = np.unravel_index(index, self.data.shape) if self.data.ndim else ()
         return f"{self.name}[{', '.join(str(int(one)) for one in at)}]"
+
+
+def slices(arrays: Sequence[Array]) -> Iterator[tuple[Array, slice]]:
+    """Arrays, and where their elements are among those of all of them."""
+    end = 0
+    for array in arrays:
+        start, end = end, end + array.data.size
+        yield array, slice(start, end)
 
 
 class Inputs:
@@ -169,21 +179,34 @@ class Kernels:
             self.assumed += replay.assumed
             self.conditions += replay.conditions
 
-    def _placed(self, launch: Launch, trace: Trace) -> list[Placed]:
-        """The arrays at their addresses, and all else that the launch had."""
-        own = named_arrays(launch)
-        found, taken = [], set[int]()
+    def _regions(self, launch: Launch, trace: Trace) -> Iterator[tuple[Region, Array | None]]:
+        """The global memory of a launch, and the arrays that are there."""
+        own, taken = named_arrays(launch), set[int]()
         for region in trace.accesses.regions:
             fits = [one for one in own if one.key not in taken and one.data.nbytes == region.size
                     and str(one.data.dtype) == region.dtype]  # fmt: skip
             fits.sort(key=lambda one: (one.name != region.short, tuple(one.data.shape) != region.shape))
-            array = next(iter(fits), None)
-            if array is None:
-                found.append(Placed(region.base, of_bytes(np.frombuffer(region.data, np.uint8))))
-                continue
-            taken.add(array.key)
-            found.append(Placed(region.base, self.memory[array.key][: region.size]))
-        return found
+            taken.update(one.key for one in fits[:1])
+            yield region, next(iter(fits), None)
+
+    def _placed(self, launch: Launch, trace: Trace) -> list[Placed]:
+        """The arrays at their addresses, and all else that the launch had."""
+        return [
+            Placed(region.base, of_bytes(np.frombuffer(region.data, np.uint8)) if array is None
+                   else self.memory[array.key][: region.size])
+            for region, array in self._regions(launch, trace)
+        ]  # fmt: skip
+
+    def last_store(self, array: Array, index: int) -> Place | None:
+        """What wrote an element last; None if nothing did."""
+        size = array.data.itemsize
+        for launch, trace in zip(self.launches[::-1], self.traces[::-1], strict=True):
+            bases = [region.base for region, own in self._regions(launch, trace) if own and own.key == array.key]
+            written = trace.last_write(bases[0] + index * size, size) if bases else None
+            if written is not None:
+                thread = written.block * trace.accesses.threads_in_block + written.thread
+                return Place(self.side, written.line, written.instruction, thread, (trace, written.step))
+        return None
 
     def title(self) -> str:
         """The names of the kernels."""

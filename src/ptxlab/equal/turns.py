@@ -16,6 +16,7 @@ from ptxlab.equal.compute import UnknownStepError
 from ptxlab.equal.nodes import Ids
 from ptxlab.equal.plans import Plan
 from ptxlab.equal.verdict import RefusedError
+from ptxlab.flow.engine import operands_of
 from ptxlab.flow.steps import Step
 from ptxlab.isa import Match
 from ptxlab.isa.types import Type, type_named
@@ -73,12 +74,12 @@ class Turn:
     def run(self, guard: int) -> None:
         """Do what the plan says, for those threads whose guard holds."""
         held = self.replay.held(self.entries, guard)
-        predicate = self.plan.instruction.guard
-        if predicate is not None and isinstance(predicate.register, ir.Register):
-            symbolic = is_symbolic(self.replay.register(self.block, predicate.register.name)[self.threads])
-            if symbolic.any():
-                self._choose(held, symbolic)
-                return
+        for use in self.plan.inputs:
+            if use.role == "guard":
+                symbolic = is_symbolic(self.replay.register(self.block, use.name)[self.threads])
+                if symbolic.any():
+                    self._choose(held, symbolic)
+                    return
         if not held.all():
             if not held.any():
                 return
@@ -165,9 +166,8 @@ class Turn:
     def is_reached(self) -> npt.NDArray[np.bool_]:
         """In which threads an input reaches what the instruction reads."""
         found = np.zeros(len(self.threads), bool)
-        for use in self.plan.uses:
-            if use.role != "result":
-                found |= is_symbolic(self.replay.register(self.block, use.name)[self.threads])
+        for use in self.plan.inputs:
+            found |= is_symbolic(self.replay.register(self.block, use.name)[self.threads])
         return found
 
     def check(self) -> None:
@@ -182,7 +182,9 @@ class Turn:
     def assume(self) -> None:
         """Go the way of the recording where that depends on an input, if that is asked for."""
         if not self.replay.assumes_paths:
-            raise self.refused("it branches on the value of an input")
+            raise self.refused(
+                "it branches on the value of an input: say `assume_paths` for inputs that go the same way"
+            )
         self.replay.assumed[self.replay.program.line(self.instruction)] = None
 
     # Plain instructions.
@@ -197,7 +199,7 @@ class Turn:
         if steps is None or plan.match is None:
             raise UnknownStepError
         own, grid = self.threads[reached], self.grid_threads[reached]
-        given = _operands(plan.instruction, plan.match)
+        given = operands_of(plan.instruction, plan.match)
 
         def operand(detail: Any, type: Type) -> Codes:
             return self.replay.read(self.block, own, given[detail], type)
@@ -221,7 +223,7 @@ class Turn:
 
     def check_addresses(self) -> None:
         """Refuse an address that an input reaches."""
-        for use in self.plan.uses:
+        for use in self.plan.inputs:
             if use.role == "address":
                 codes = self.replay.register(self.block, use.name)[self.threads]
                 if is_symbolic(codes).any():
@@ -290,16 +292,6 @@ class Turn:
         elements = operand.elements if isinstance(operand, ir.Vector) else (operand,)
         width = size // len(elements)
         return np.concatenate([self.read(one, type)[:, :width] for one in elements], axis=1)
-
-
-def _operands(instruction: ir.Instruction, match: Any) -> dict[tuple[str, int], ir.Operand]:
-    """The operands that an instruction reads, by their names and the elements of vectors."""
-    found: dict[tuple[str, int], ir.Operand] = {}
-    for operand, expected in zip(instruction.operands, match.expected, strict=True):
-        if expected.role != "write":
-            elements = operand.elements if isinstance(operand, ir.Vector) else (operand,) * (expected.count or 1)
-            found.update({(expected.name, number): element for number, element in enumerate(elements)})
-    return found
 
 
 def _result(instruction: ir.Instruction, match: Any, name: str, number: int) -> str | None:

@@ -228,6 +228,7 @@ def _factor(nodes: Nodes, node: int) -> tuple[str, tuple[int, ...] | None]:
         format = format_of(kind.type, kind.width)
         return (f"{floats_of(bits, format)[0]:g}" if format else f"{int(bits[0]):#x}"), None
     word = rule_of(kind).word
+    word = "bits" if word == "opaque" else word
     own = sorted({name for name, _ in _some_inputs(nodes, node)})
     return f"{word}({', '.join(own)})", None
 
@@ -261,7 +262,8 @@ def _inputs_in_words(nodes: Nodes, a: int, b: int) -> list[str]:
     if not found:
         names = [_factor(nodes, one) for one in (a, b)]
         both = [name + (f"[{', '.join(map(str, index))}]" if index is not None else "") for name, index in names]
-        found.append(f"a has {both[0]} where b has {both[1]}")
+        is_one = both[0] == both[1]
+        found.append(f"both have {both[0]}, in another way" if is_one else f"a has {both[0]} where b has {both[1]}")
     return found
 
 

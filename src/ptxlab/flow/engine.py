@@ -200,10 +200,10 @@ class Engine(Generic[V]):
         at, index = node
         instruction, match = self.facts.instructions[at], self.facts.matches[at]
         found = None if match is None else _result(instruction, match, index)
-        steps = None if match is None else steps_of(match, _immediates(instruction, match))
+        steps = None if match is None else steps_of(match, immediates_of(instruction, match))
         if match is None or found is None or steps is None or found[0] not in steps.results:
             return None
-        given = _operands(instruction, match)
+        given = operands_of(instruction, match)
         read = [(n, given.get(step.detail)) for n, step in enumerate(steps.steps) if step.operation == "operand"]
         operands = tuple((n, operand) for n, operand in read if operand is not None)
         if len(operands) < len(read):
@@ -249,7 +249,7 @@ def _result(instruction: ir.Instruction, match: Match, index: int) -> tuple[tupl
     return found[0] if len(found) == 1 else None
 
 
-def _operands(instruction: ir.Instruction, match: Match) -> dict[tuple[str, int], ir.Operand]:
+def operands_of(instruction: ir.Instruction, match: Match) -> dict[tuple[str, int], ir.Operand]:
     """The operands that an instruction reads, by their names and the elements of vectors."""
     found: dict[tuple[str, int], ir.Operand] = {}
     for operand, expected in zip(instruction.operands, match.expected, strict=True):
@@ -259,7 +259,7 @@ def _operands(instruction: ir.Instruction, match: Match) -> dict[tuple[str, int]
     return found
 
 
-def _immediates(instruction: ir.Instruction, match: Match) -> tuple[int, ...]:
+def immediates_of(instruction: ir.Instruction, match: Match) -> tuple[int, ...]:
     """The operands that can only be constants."""
     return tuple(
         operand.value if isinstance(operand, ir.Immediate) else 0
