@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -26,6 +27,7 @@ from ptxlab.ops.ready import Workspace
 
 COUNTER, LOGS, OF_HEADS = 4, 12, (13, 14)  # parameters of the kernel: what counts tiles, log-sum-exps, slopes, sinks
 SLOPES = 18  # the same of the gradients' kernel
+AT_ONCE = 11  # what counts parts in the kernel that computes all gradients
 
 
 def counter(like: object, gpu: int | None) -> Workspace | None:
@@ -149,32 +151,51 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: Sequenc
     wgmma_attention_backward.check(**{name: views[name] for name in "qkvo"}, causal=causal, window=window)
     gpu, (_, _, queries, size) = logs.gpu, sides["q"].shape
     plan = wgmma_attention_backward.choose(size, sides["q"].type, causal, bool(window), queries)
-    counts = wgmma_attention_backward.workspace(sides["q"].shape, plan.rows)
-    memory = np.zeros(sum(counts), np.float32) if gpu is None else None
-    parts = [0 if memory is None else memory[a:b] for a, b in pairwise(accumulate([0, *counts]))]
-    shares = wgmma_attention_backward.share(sides["q"].shape, sides["k"].shape, plan, window)
+    kernels = wgmma_attention_backward
+    at_once = 0 if sinks is not None else kernels.at_once(sides["q"].shape, sides["k"].shape, plan)
+    shares = at_once or kernels.share(sides["q"].shape, sides["k"].shape, plan, window)
     split = [divided(one, shares) for _, one in results[1:]] if shares > 1 else []
+    halves = [2 * math.prod(one.shape) for one in split]
     views |= {f"{name}_parts": one.view() for (name, _), one in zip(results[1:], split, strict=False)}
-    launches = wgmma_attention_backward.differentiate(
+    views |= {"lse": argument(logs), "softcap": caps[0] if caps else 0.0}
+    views |= given_of_heads([*of_heads, dsinks] if of_heads else [], ("slopes", "sinks", "dsinks"))
+    arrays = [*sides.values(), logs, *of_heads, *(one for _, one in results)]
+    names = "q k v o do lse slopes sinks dq dk dv dsinks" if of_heads else "q k v o do lse dq dk dv"
+    if of_heads:
+        arrays.append(dsinks)
+        made.append(of_sinks)
+    parts = " dk_parts dv_parts" if split else ""
+    stored, has_slopes = parts or " dk dv", bool(of_heads) and of_heads[0] is not None
+    if at_once:
+        count, counters = kernels.parts_at_once(sides["q"].shape, sides["k"].shape, plan)
+        views["dq_parts"] = np.zeros(count, np.float32) if gpu is None else 0
+        views["counters"] = np.zeros(counters, np.uint32) if gpu is None else 0
+        given_at_once = {name: one for name, one in views.items() if name not in ("sinks", "dsinks")}
+        launch = kernels.differentiate_at_once(**given_at_once, plan=replace(plan, shares=at_once))
+        order = dict(enumerate(f"q k v do{stored} dq o do lse dq_parts".split()))
+        order |= {AT_ONCE + 1: "slopes"} if has_slopes else {}
+        order |= dict(enumerate("dk_parts dv_parts dk dv".split(), AT_ONCE + 2)) if split else {}
+        numbers = {name: number for number, name in enumerate(f"{names}{parts} dq_parts".split())}
+        steps = [BoundLaunch(launch, [(parameter, numbers[name]) for parameter, name in order.items()])]
+        space = None if gpu is None else Workspace("attention_backward", given[0], gpu, {AT_ONCE: 4 * counters})
+        return Call(made, steps, arrays, workspace=space, scratch=[*halves, 4 * count])
+    counts = kernels.workspace(sides["q"].shape, plan.rows)
+    memory = np.zeros(sum(counts), np.float32) if gpu is None else None
+    each = [0 if memory is None else memory[a:b] for a, b in pairwise(accumulate([0, *counts]))]
+    launches = kernels.differentiate(
         **views,
-        lse=argument(logs),
-        **dict[str, Any](zip(("sums", "offsets", "totals", "turns"), parts, strict=True)),
+        **dict[str, Any](zip(("sums", "offsets", "totals", "turns"), each, strict=True)),
         causal=causal,
         window=window,
         ordered=ordered,
-        softcap=caps[0] if caps else 0.0,
-        **given_of_heads([*of_heads, dsinks] if of_heads else [], ("slopes", "sinks", "dsinks")),
     )
-    names = "q k v o do lse slopes sinks dq dk dv dsinks" if of_heads else "q k v o do lse dq dk dv"
-    names += " dk_parts dv_parts" if split else ""
-    numbers = {name: number for number, name in enumerate(f"{names} sums offsets totals turns".split())}
-    stored = "dk_parts dv_parts" if split else "dk dv"
+    numbers = {name: number for number, name in enumerate(f"{names}{parts} sums offsets totals turns".split())}
     orders: list[tuple[Sequence[int], str]] = [
         (range(7), "o do lse offsets totals sums turns"),
-        ([*range(9), 16], f"q k v do {stored} sums offsets totals turns"),
+        ([*range(9), 16], f"q k v do{stored} sums offsets totals turns"),
         (range(2), "sums dq"),
     ]
-    if of_heads and of_heads[0] is not None:
+    if has_slopes:
         orders[1] = ([*orders[1][0], SLOPES], f"{orders[1][1]} slopes")
     orders += [(range(4), "dk_parts dv_parts dk dv")] if split else []
     orders += [] if sinks is None else [(range(4), "offsets totals sinks dsinks")]
@@ -182,11 +203,6 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: Sequenc
         BoundLaunch(launch, numbered(parameters, [numbers[name] for name in names.split()]))
         for launch, (parameters, names) in zip(launches, orders, strict=True)
     ]
-    arrays = [*sides.values(), logs, *of_heads, *(one for _, one in results)]
-    halves = [2 * math.prod(one.shape) for one in split]
-    if of_heads:
-        arrays.append(dsinks)
-        made.append(of_sinks)
     return Call(made, steps, arrays, scratch=[*halves, *(4 * count for count in counts)])
 
 

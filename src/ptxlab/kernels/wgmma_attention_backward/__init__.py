@@ -23,11 +23,14 @@ from ptxlab.kernels.wgmma_attention.problem import heads_of, inputs, packed_base
 from ptxlab.kernels.wgmma_attention.problem import packed as in_sequences
 from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
 from ptxlab.kernels.wgmma_attention_backward.launches import (
+    at_once,
     check,
     choose,
     differentiate,
+    differentiate_at_once,
     differentiate_packed,
     packed_workspace,
+    parts_at_once,
     share,
     workspace,
 )
@@ -41,12 +44,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "arrays",
+    "at_once",
     "check",
     "choose",
     "differentiate",
+    "differentiate_at_once",
     "differentiate_packed",
     "entry",
     "packed_workspace",
+    "parts_at_once",
     "reference",
     "share",
     "specialize",

@@ -65,10 +65,18 @@ class Consumer:
         for step in self.work.each():
             self.iterate(step)
             self.turn += 1
-        ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
+        synchronize()
+        self.finish(dk, dv)
+
+    def finish(self, dk: Pointer | None, dv: Pointer | None) -> None:
+        """Store the gradients of keys and values, and wait until they are stored."""
+        self.store_keys(dk, dv)
+        ptx.cp.async_.bulk.wait_group(0, when=self.thread == 0)
+
+    def store_keys(self, dk: Pointer | None, dv: Pointer | None) -> None:
+        """Start to store the gradients of keys and values."""
         self.store(self.tiles.v, self.dv, self.work.map_of("dv", dv), 1.0)
         self.store(self.tiles.k, self.dk, self.work.map_of("dk", dk), 1 / math.sqrt(self.plan.size))
-        ptx.cp.async_.bulk.wait_group(0, when=self.thread == 0)
 
     def iterate(self, step: QueryStep) -> None:
         """One tile of queries: five products. Each wait leaves those running whose results are not needed yet."""
@@ -81,7 +89,7 @@ class Consumer:
         self.store_scores()
         self.add_values()
         ptx.fence.proxy.async_["shared::cta"]()
-        ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
+        synchronize()
         self.multiply_scores()
         ptx.wgmma.wait_group.sync.aligned(1)
         self.release(self.gradients)
@@ -94,6 +102,10 @@ class Consumer:
     def stage(self) -> u32:
         """Where the tile is."""
         return self.turn % STAGES
+
+    def row_stage(self) -> u32:
+        """Where the numbers of its rows are."""
+        return self.stage()
 
     def wait(self, pipeline: BarrierPipeline) -> None:
         """Wait until the tile is there."""
@@ -164,7 +176,7 @@ class Consumer:
 
     def columns(self, memory: Pointer) -> Any:
         """Each element of the lane's scores, and the number that `memory` has for its query."""
-        first = memory.at(self.stage() * self.plan.rows + self.column)
+        first = memory.at(self.row_stage() * self.plan.rows + self.column)
         for number in range(0, len(self.scores), 4):
             pair = ptx.ld.shared.v2.f32(first + number * 2)
             for element in range(4):
@@ -244,7 +256,7 @@ class Consumer:
         for number, vector in enumerate(vectors):
             ptx.red.relaxed.gpu["global"].add.v4.f32(target + number * 4 * GROUP, vector)
         if plan.ordered:
-            ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
+            synchronize()
             ptx.red.release.gpu["global"].add.u32(self.turn_of(step), 1, when=ptx.tid.x == GROUP)
 
     def turn_of(self, step: QueryStep) -> Any:
@@ -259,7 +271,7 @@ class Consumer:
             before = before - (ptx.max.u32(row + 1, work.window) - work.window) // KEYS
         with ptx.when(ptx.tid.x == GROUP), ptx.loop():
             ptx.repeat_when(ptx.ld.acquire.gpu["global"].u32(self.turn_of(step)) != before)
-        ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
+        synchronize()
 
     def store(self, tile: Tile, sums: list[f32], target: Pointer | u64, scale: float) -> None:
         """A gradient: scaled, rounded, through the memory of what it is the gradient of, and from there by TMA copies.
@@ -286,6 +298,11 @@ class Consumer:
                 )
                 COPY_BACK((target, there), tile.at(0, 0, self.group + box * GROUPS))
             ptx.cp.async_.bulk.commit_group()
+
+
+def synchronize() -> None:
+    """Synchronize all consumers of the block."""
+    ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
 
 
 def await_phase(barrier: Pointer, parity: int | u32) -> None:

@@ -55,9 +55,13 @@ def specialize(plan: Plan) -> Kernel:
 
 
 def compute(
-    plan: Plan, maps: tuple[Pointer | None, ...], find: Callable[[], Work], memory: tuple[Pointer, ...]
+    plan: Plan,
+    maps: tuple[Pointer | None, ...],
+    find: Callable[[], Work],
+    memory: tuple[Pointer, ...],
+    consume: Callable[..., Consumer] = Consumer,
 ) -> None:
-    """The body of both; `find` finds the keys of this block."""
+    """The body of all; `find` finds the keys of this block."""
     q, k, v, do, dk, dv = maps
     dq, lse, d, turns, slopes = memory
     thread = ptx.tid.x
@@ -76,4 +80,4 @@ def compute(
             Producer(plan, work, tiles, (q, k, v, do), (lse, d)).run(once, *sides)
     with ptx.otherwise():
         ptx.setmaxnreg.inc.sync.aligned.u32(TAKEN)
-        Consumer(plan, work, tiles, pipelines, dq, turns, slopes).run(once, dk, dv)
+        consume(plan, work, tiles, pipelines, dq, turns, slopes).run(once, dk, dv)

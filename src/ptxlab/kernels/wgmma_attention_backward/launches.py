@@ -13,10 +13,11 @@ from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.strided import flat, strides
 from ptxlab.kernels.wgmma_attention.launches import scoring_of
 from ptxlab.kernels.wgmma_attention.packed import LANES
+from ptxlab.kernels.wgmma_attention_backward.at_once import specialize_at_once
 from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
 from ptxlab.kernels.wgmma_attention_backward.packed import LISTING_THREADS, MAPS, capacity
 from ptxlab.kernels.wgmma_attention_backward.packed_kernels import KERNELS, specialize_packed
-from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, KEYS, THREADS, Plan, width_of
+from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, KEYS, MOST_ROWS, THREADS, Plan, width_of
 from ptxlab.kernels.wgmma_attention_backward.rows import (
     ROW_THREADS,
     VECTOR,
@@ -38,6 +39,11 @@ SMS = 132  # of an H200
 MOST_SHARES = 16
 WAVES = 32  # of blocks: with more of them, all SMs have work until the end
 FIXED = 2  # what a block takes besides its tiles of queries, in their time
+SHARES = (1, 2, 3, 4, 6, 8)  # blocks of a cluster that share the queries of a tile of keys, where one kernel does all
+IN_CLUSTERS = 117  # SMs that have clusters at a time
+ADDED = 1  # what adding their parts takes, in the time of a tile of queries
+LONGEST = 16  # the time, in the same, from which on one kernel takes longer than several
+MOST_COUNTERS, MOST_KEY_TILES = 1024, 8
 
 
 def differentiate(
@@ -104,6 +110,46 @@ def differentiate(
         args = [offsets, totals, sinks, dsinks, tiles * chosen.rows, batch]
         launches.append(Launch(differentiate_sinks(), heads, ROW_THREADS, args, overlap=True))
     return launches
+
+
+def differentiate_at_once(
+    q: Any,
+    k: Any,
+    v: Any,
+    o: Any,
+    lse: Any,
+    do: Any,
+    dq: Any,
+    dk: Any,
+    dv: Any,
+    dq_parts: Any,
+    counters: Any,
+    plan: Plan,
+    dk_parts: Any = None,
+    dv_parts: Any = None,
+    softcap: float = 0.0,
+    slopes: Any = None,
+) -> Launch:
+    """The launch of one kernel that does all, by a plan whose `shares` is what `at_once` found.
+
+    `dq_parts` is memory for as many numbers as `parts_at_once` says; each tile of queries has one of the `counters`,
+    which are 0 before and after. `dk_parts` and `dv_parts` are given where blocks share queries.
+    """
+    check(q, k, v, o, plan.causal, 0)
+    (batch, heads, queries, _), (_, key_heads, keys, _) = q.shape, k.shape
+    chosen = replace(plan, values=v.shape[3], scoring=scoring_of(softcap, slopes))
+    stored = (dk, dv) if chosen.shares == 1 else (dk_parts, dv_parts)
+    maps = [map_of(array, chosen.rows if array is q or array is do else GROUP_KEYS) for array in (q, k, v, do, *stored)]
+    map = ptxlab.tensor_map(dq, box=(1, 1, chosen.rows, BOX), swizzle="128B")
+    memory = [dq_parts, counters, 0 if slopes is None else slopes]
+    added = [0, 0, 0, 0] if chosen.shares == 1 else [dk_parts, dv_parts, flat(dk), flat(dv)]
+    sizes = [queries, keys, key_heads, batch * key_heads, heads // key_heads]
+    steps = [step for array in (o, do, dk, dv) for step in strides(array)[2::-1]]
+    args = [*maps, map, flat(o), flat(do), lse, *memory, *added, *sizes, *steps]
+    together = chosen.shares * chosen.parts
+    blocks = batch * key_heads * ceil_div(keys, KEYS) * together
+    cluster = together if chosen.shares > 1 else None
+    return Launch(specialize_at_once(chosen), blocks, THREADS, args, shared=chosen.shared, cluster=cluster)
 
 
 def differentiate_packed(
@@ -243,6 +289,31 @@ def share(queries: tuple[int, ...], keys: tuple[int, ...], plan: Plan, window: i
         return max(free)
 
     return min(range(1, most + 1), key=time) if most > 1 else 1
+
+
+def at_once(queries: tuple[int, ...], keys: tuple[int, ...], plan: Plan) -> int:
+    """How many blocks are to share a tile of keys where one kernel does all; 0: more kernels take less time."""
+    (batch, heads, length, _), (_, key_heads, key_length, _) = queries, keys
+    tiles, key_tiles = ceil_div(length, plan.rows), ceil_div(key_length, KEYS)
+    blocks, count = batch * key_heads * key_tiles * plan.parts, tiles * heads // key_heads
+    if plan.window or key_tiles > MOST_KEY_TILES or batch * heads * tiles > MOST_COUNTERS:
+        return 0
+
+    def time(shares: int) -> float:
+        waves = ceil_div(blocks * shares, SMS if shares == 1 else IN_CLUSTERS)
+        return waves * (FIXED + ceil_div(count, shares)) + (ADDED if shares > 1 else 0)
+
+    most = MOST_ROWS // plan.rows
+    fitting = [shares for shares in SHARES if shares * plan.parts <= max(SHARES) and count <= most * shares]
+    best = min(fitting, key=time, default=0)
+    return best if best and time(best) <= LONGEST else 0
+
+
+def parts_at_once(queries: tuple[int, ...], keys: tuple[int, ...], plan: Plan) -> tuple[int, int]:
+    """How many numbers that kernel needs memory for, of parts of the gradient of the queries, and counters."""
+    batch, heads, length, _ = queries
+    tiles = batch * heads * ceil_div(length, plan.rows)
+    return ceil_div(keys[2], KEYS) * tiles * plan.rows * plan.width, tiles
 
 
 def at_a_time(queries: int, size: int, shared_by: int) -> int:

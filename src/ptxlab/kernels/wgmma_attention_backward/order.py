@@ -17,7 +17,13 @@ class Work:
     """
 
     def __init__(
-        self, plan: Plan, sizes: tuple[u32, ...], shared_by: u32, together: u32, window: u32, shares: u32 | None = None
+        self,
+        plan: Plan,
+        sizes: tuple[u32, ...],
+        shared_by: u32,
+        together: u32,
+        window: u32,
+        shares: u32 | int | None = None,
     ) -> None:
         self.plan, self.shared_by, self.window = plan, shared_by, window
         self.queries, self.keys, heads, all_heads = sizes

@@ -19,6 +19,7 @@ KEYS = GROUPS * GROUP_KEYS  # of a block
 STAGES = 2  # tiles of queries in shared memory
 WIDEST = 128  # columns at most whose gradients a block has
 THREADS = (GROUPS + 1) * GROUP
+MOST_ROWS = 1024  # queries of a block where one kernel does all: what each row needs is in shared memory
 
 
 def width_of(size: int) -> int:
@@ -46,6 +47,8 @@ class Plan:
     """Elements of a head of values and of the answer; 0: as many as of queries and keys."""
     scoring: Scoring = UNCHANGED
     """What became of scores before the softmax."""
+    shares: int = 0
+    """Blocks that share the queries of a tile of keys, where one kernel does all; 0: three kernels or more do."""
 
     @property
     def width(self) -> int:
@@ -123,4 +126,5 @@ class Tiles:
         self.k, self.v = (cut(GROUP_KEYS, GROUPS * plan.boxes) for _ in range(2))
         self.q, self.do = (cut(plan.rows, STAGES * plan.boxes) for _ in range(2))
         self.ds = cut(plan.rows, STAGES * GROUPS)  # in each stage the keys of one warpgroup after the other
-        self.lse, self.d = (ptx.shared(f32, STAGES * plan.rows, align=16, name=name) for name in ("lse", "d"))
+        count = MOST_ROWS if plan.shares else STAGES * plan.rows
+        self.lse, self.d = (ptx.shared(f32, count, align=16, name=name) for name in ("lse", "d"))

@@ -49,12 +49,13 @@ class Producer:
         """A tile of queries, or of the gradient of O, and a number for each of its rows."""
         plan, work = self.plan, self.work
         stage.wait()
-        bytes = plan.rows * 4
+        bytes = 0 if plan.shares else plan.rows * 4
         ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, plan.tile_bytes + bytes)
         head = work.head * work.shared_by + step.head
         row = work.first_query + step.tile * plan.rows
         for box in range(plan.boxes):
             at = s32(box * BOX), row.view(s32), head.view(s32), work.batch.view(s32)
             COPY(tile.at(0, 0, stage.index * plan.boxes + box), (source, at), stage.barrier)
-        COPY_ROW(memory.at(stage.index * plan.rows), rows + step.number * plan.rows, bytes, stage.barrier)
+        if bytes:
+            COPY_ROW(memory.at(stage.index * plan.rows), rows + step.number * plan.rows, bytes, stage.barrier)
         stage.advance()

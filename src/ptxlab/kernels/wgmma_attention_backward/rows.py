@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptxlab.author import Kernel, Pointer, b16, b32, f16, f32, kernel, pointer, pred, ptx, s32, tensor_map, u32, u64
 from ptxlab.kernels.mma_attention.softmax import combine, exchange
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention_backward.packed import Sequences
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, Plan
+
+if TYPE_CHECKING:
+    from ptxlab.author.tiles import Tile
 
 ROW_THREADS = 256
 LANES = 32
@@ -78,25 +81,43 @@ def prepare_rows(
     logs: tuple[Pointer, u32],
     written: tuple[Pointer, ...],
 ) -> None:
-    """The body of both; rows after the last get offsets that make their weights 0, as rows that attend to no key."""
-    lanes, columns = plan.width // VECTOR, plan.values or plan.size  # those that share a row, and what it has
-    at_a_time = ROW_THREADS // lanes
-    thread, (lse, queries), (offsets, d, dq, turns) = ptx.tid.x, logs, written
+    """The body of both."""
+    thread, (offsets, d, dq, turns) = ptx.tid.x, written
     zeros = dq + tile.number * (plan.rows * plan.width) + thread * 4
     for start in range(0, plan.rows * plan.width, ROW_THREADS * 4):
         ptx.st["global"].v4.f32(zeros + start, tuple(f32(0.0) for _ in range(4)))
     for part in range(plan.parts):
         ptx.st["global"].u32(turns + tile.number * plan.parts + part, 0, when=thread == 0)
-    within = ptx.cvt.u64.u32(thread % lanes * VECTOR).view(u64)
     sides = [
-        array + (wide(ptx.ctaid.z) * batch + wide(ptx.ctaid.y) * head + within)
+        array + (wide(ptx.ctaid.z) * batch + wide(ptx.ctaid.y) * head)
         for array, (_, head, batch) in zip(arrays, steps, strict=True)
     ]
+    first = tile.number * plan.rows
+    sum_rows(plan, tile, thread, sides, (steps[0][0], steps[1][0]), logs, (offsets + first, d + first))
+
+
+def sum_rows(
+    plan: Plan,
+    tile: Rows,
+    thread: u32,
+    sides: list[Pointer],
+    steps: tuple[u64, u64],
+    logs: tuple[Pointer, u32],
+    written: tuple[Pointer, Pointer],
+) -> None:
+    """For each row of a tile the offset of its scores, and the sum of answer × its gradient, by `ROW_THREADS`.
+
+    Rows after the last get offsets that make their weights 0, as rows that attend to no key.
+    """
+    lanes, columns = plan.width // VECTOR, plan.values or plan.size  # those that share a row, and what it has
+    at_a_time = ROW_THREADS // lanes
+    (lse, queries), (offsets, d) = logs, written
+    within = ptx.cvt.u64.u32(thread % lanes * VECTOR).view(u64)
     for start in range(0, plan.rows, at_a_time):
         own = thread // lanes + start
         row = tile.first + own
         inside = row < tile.end
-        places = [side + wide(row) * step[0] for side, step in zip(sides, steps, strict=True)]
+        places = [side + (wide(row) * step + within) for side, step in zip(sides, steps, strict=True)]
         is_read = inside if columns == plan.width else inside & (thread % lanes < columns // VECTOR)
         total = dot(plan.type, places, is_read)
         distance = 1
@@ -106,9 +127,8 @@ def prepare_rows(
         with ptx.when(thread % lanes == 0):
             found = f32(-math.inf)
             ptx.ld["global"].f32(lse + tile.head * queries + row, out=found, when=inside)
-            offset = ptx.selp.f32(found, found * -math.log2(math.e), found == -math.inf)
-            offsets[tile.number * plan.rows + own] = offset
-            d[tile.number * plan.rows + own] = total
+            offsets[own] = ptx.selp.f32(found, found * -math.log2(math.e), found == -math.inf)
+            d[own] = total
 
 
 def wide(value: u32) -> u64:
@@ -148,31 +168,47 @@ def convert(plan: Plan) -> Kernel:
 def convert_rows(plan: Plan, rows: Rows, sums: Pointer, map_of: Callable[[], object]) -> None:
     """The body of both."""
     tile = ptx.tile(b16, plan.rows, BOX, swizzle="128B", copies=plan.boxes)
+    first = sums + rows.number * (plan.rows * plan.width)
+    ptx.griddepcontrol.wait()
+
+    def load(source: Pointer) -> list[Any]:
+        return [ptx.ld["global"].nc.v4.f32(source + vector * 4 * GROUP) for vector in range(plan.vectors)]
+
+    round_rows(plan, ptx.tid.x, first, tile, load)
+    ptx.bar.sync(0)
+    with ptx.when(ptx.tid.x == 0):
+        copy_rows(plan, map_of(), tile, (rows.first, ptx.ctaid.y, ptx.ctaid.z))
+        ptx.cp.async_.bulk.wait_group(0)
+
+
+def round_rows(plan: Plan, thread: u32, sums: Pointer, tile: Tile, load: Callable[[Pointer], list[Any]]) -> None:
+    """Scale and round a tile of the gradient of the queries, to shared memory, by `ROW_THREADS`.
+
+    `load` gives the vectors of 4 numbers of this thread, which are from an address on in steps of 4 × `GROUP`.
+    """
     part = ptx.warpgroup_fragments(plan.mma(16)).d.packed(f16).transposed
-    group, thread, warp = ptx.tid.x // GROUP, ptx.tid.x % GROUP, ptx.tid.x >> 5 & 3
-    own = sums + rows.number * (plan.rows * plan.width) + group * (plan.rows * plan.own // 2) + thread * 4
+    group, thread, warp = thread // GROUP, thread % GROUP, thread >> 5 & 3
+    own = sums + group * (plan.rows * plan.own // 2) + thread * 4
     down, right = part.row_of(ptx.laneid)
     if plan.split > 1:
         down = down + group * (plan.rows // plan.split)
     at = tile.at(down, right + warp * 16, group if plan.boxes > 1 else 0)
     scale = 1 / math.sqrt(plan.size)
-    ptx.griddepcontrol.wait()
     for number in range(plan.parts):
-        first = own + number * (plan.rows * plan.own)
-        loaded = [ptx.ld["global"].nc.v4.f32(first + vector * 4 * GROUP) for vector in range(plan.vectors)]
+        loaded = load(own + number * (plan.rows * plan.own))
         for start in range(0, plan.vectors, 2):
             values = [value * scale for vector in loaded[start:][:2] for value in vector]
             written = at.move(rows=8 * start, copy=2 * number)
             part.store(written, [pack(plan.type, *values[pair:][:2]) for pair in range(0, 8, 2)])
     ptx.fence.proxy.async_["shared::cta"]()
-    ptx.bar.sync(0)
-    with ptx.when(ptx.tid.x == 0):
-        map = map_of()
-        for box in range(plan.boxes):
-            there = s32(box * BOX), rows.first.view(s32), ptx.ctaid.y.view(s32), ptx.ctaid.z.view(s32)
-            COPY_BACK((map, there), tile.at(0, 0, box))
-        ptx.cp.async_.bulk.commit_group()
-        ptx.cp.async_.bulk.wait_group(0)
+
+
+def copy_rows(plan: Plan, map: object, tile: Tile, where: tuple[u32, u32, u32]) -> None:
+    """Start to copy a tile of the gradient of the queries from shared memory: to a row, of a head, of the batch."""
+    row, head, batch = (one.view(s32) for one in where)
+    for box in range(plan.boxes):
+        COPY_BACK((map, (s32(box * BOX), row, head, batch)), tile.at(0, 0, box))
+    ptx.cp.async_.bulk.commit_group()
 
 
 @cache
@@ -233,24 +269,39 @@ def add_shares(type: str, sizes: tuple[int, int], shares: int) -> Kernel:
     ) -> None:
         lanes = sizes[0] // VECTOR
         thread = ptx.ctaid.x * ROW_THREADS + ptx.tid.x
-        row, within = thread // lanes, thread % lanes * VECTOR
         head, batch = ptx.ctaid.y, ptx.ctaid.z
-        ptx.exit(when=row >= keys)
-        first = wide((batch * ptx.nctaid.y + head) * shares) * wide(keys) + wide(row)
         ptx.griddepcontrol.wait()
         steps = (dk_row, dk_head, dk_batch), (dv_row, dv_head, dv_batch)
-        arrays = zip((dk_parts, dv_parts), (dk, dv), steps, sizes, strict=True)
-        for parts, target, (down, over, beside), size in arrays:
-            ptx.exit(when=within >= size)  # a row of values has no more elements than one of keys
-            source = parts + (first * size + wide(within))
-            loaded = [ptx.ld["global"].v4.b32(source + wide(keys) * (number * size)) for number in range(shares)]
-            words = []
-            for place in range(VECTOR // 2):
-                halves = [widened(type, vector[place]) for vector in loaded]
-                sums = [combine(ptx.add.rn.f32, list(side)) for side in zip(*halves, strict=True)]
-                words.append(pack(type, *sums))
-            to = target + (wide(row) * down + wide(head) * over + wide(batch) * beside + wide(within))
-            ptx.st["global"].v4.b32(to, tuple(words))
+        for parts, target, step, size in zip((dk_parts, dv_parts), (dk, dv), steps, sizes, strict=True):
+            at = thread // lanes, thread % lanes * VECTOR, head, batch
+            add_parts(type, size, shares, (keys, ptx.nctaid.y), parts, (target, step), at)
 
     found: Kernel = add_shares_of_attention_backward
     return found
+
+
+def add_parts(
+    type: str,
+    size: int,
+    shares: int,
+    extents: tuple[u32, u32],
+    parts: Pointer,
+    target: tuple[Pointer, tuple[u64, u64, u64]],
+    at: tuple[u32, u32, u32, u32],
+) -> None:
+    """Add what blocks have stored of 8 elements of a row of dK or dV, if there are such elements.
+
+    `extents` are keys and heads; `at` is the row, the first element, the head and the number in the batch.
+    """
+    (keys, heads), (array, (down, over, beside)), (row, within, head, batch) = extents, target, at
+    with ptx.when((row < keys) & (within < size)):  # a row of values has no more elements than one of keys
+        first = wide((batch * heads + head) * shares) * wide(keys) + wide(row)
+        source = parts + (first * size + wide(within))
+        loaded = [ptx.ld["global"].v4.b32(source + wide(keys) * (number * size)) for number in range(shares)]
+        words = []
+        for place in range(VECTOR // 2):
+            halves = [widened(type, vector[place]) for vector in loaded]
+            sums = [combine(ptx.add.rn.f32, list(side)) for side in zip(*halves, strict=True)]
+            words.append(pack(type, *sums))
+        to = array + (wide(row) * down + wide(head) * over + wide(batch) * beside + wide(within))
+        ptx.st["global"].v4.b32(to, tuple(words))
