@@ -191,7 +191,7 @@ def test_parts_are_counted_in_order() -> None:
 )
 def test_one_kernel_is_for_few_short_heads(heads: tuple[int, int], length: int, batch: int, wanted: int) -> None:
     shapes = [(batch, count, length, 128) for count in heads]
-    assert wgmma_attention_backward.at_once(*shapes, choose(128, "bf16", False, False, length)) == wanted
+    assert wgmma_attention_backward.share_at_once(*shapes, choose(128, "bf16", False, False, length)) == wanted
 
 
 def exact_gradients(q: Any, k: Any, v: Any, do: Any, is_attended: Any) -> list[Any]:

@@ -152,7 +152,7 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: Sequenc
     gpu, (_, _, queries, size) = logs.gpu, sides["q"].shape
     plan = wgmma_attention_backward.choose(size, sides["q"].type, causal, bool(window), queries)
     kernels = wgmma_attention_backward
-    at_once = 0 if sinks is not None else kernels.at_once(sides["q"].shape, sides["k"].shape, plan)
+    at_once = 0 if sinks is not None else kernels.share_at_once(sides["q"].shape, sides["k"].shape, plan)
     shares = at_once or kernels.share(sides["q"].shape, sides["k"].shape, plan, window)
     split = [divided(one, shares) for _, one in results[1:]] if shares > 1 else []
     halves = [2 * math.prod(one.shape) for one in split]

@@ -23,7 +23,6 @@ from ptxlab.kernels.wgmma_attention.problem import heads_of, inputs, packed_base
 from ptxlab.kernels.wgmma_attention.problem import packed as in_sequences
 from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
 from ptxlab.kernels.wgmma_attention_backward.launches import (
-    at_once,
     check,
     choose,
     differentiate,
@@ -32,6 +31,7 @@ from ptxlab.kernels.wgmma_attention_backward.launches import (
     packed_workspace,
     parts_at_once,
     share,
+    share_at_once,
     workspace,
 )
 from ptxlab.kernels.wgmma_attention_backward.packed_kernels import specialize_packed
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "arrays",
-    "at_once",
     "check",
     "choose",
     "differentiate",
@@ -55,6 +54,7 @@ __all__ = [
     "parts_at_once",
     "reference",
     "share",
+    "share_at_once",
     "specialize",
     "specialize_packed",
     "workspace",

@@ -130,7 +130,7 @@ def differentiate_at_once(
     softcap: float = 0.0,
     slopes: Any = None,
 ) -> Launch:
-    """The launch of one kernel that does all, by a plan whose `shares` is what `at_once` found.
+    """The launch of one kernel that does all, by a plan whose `shares` is what `share_at_once` found.
 
     `dq_parts` is memory for as many numbers as `parts_at_once` says; each tile of queries has one of the `counters`,
     which are 0 before and after. `dk_parts` and `dv_parts` are given where blocks share queries.
@@ -291,7 +291,7 @@ def share(queries: tuple[int, ...], keys: tuple[int, ...], plan: Plan, window: i
     return min(range(1, most + 1), key=time) if most > 1 else 1
 
 
-def at_once(queries: tuple[int, ...], keys: tuple[int, ...], plan: Plan) -> int:
+def share_at_once(queries: tuple[int, ...], keys: tuple[int, ...], plan: Plan) -> int:
     """How many blocks are to share a tile of keys where one kernel does all; 0: more kernels take less time."""
     (batch, heads, length, _), (_, key_heads, key_length, _) = queries, keys
     tiles, key_tiles = ceil_div(length, plan.rows), ceil_div(key_length, KEYS)
