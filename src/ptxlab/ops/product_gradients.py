@@ -5,15 +5,16 @@ What the activation of `matmul` is of is not kept: it is computed again. The pro
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
 
-from ptxlab.device.arrays import Array
+from ptxlab.device.arrays import Context, Functions, Tensor
 from ptxlab.ops.operators import Gradient
 
 
-def multiply(a: Any, b: Any, allow_tf32: bool = False, residual: Any = None) -> Any:
+def multiply(a: Tensor, b: Tensor, allow_tf32: bool = False, residual: Tensor | None = None) -> Tensor:
     """A product; where there is nothing to add up, zeros."""
     if not a.numel() or not b.numel():
         return a.new_zeros((*a.shape[:-1], b.shape[1]))
@@ -22,7 +23,7 @@ def multiply(a: Any, b: Any, allow_tf32: bool = False, residual: Any = None) -> 
     )
 
 
-def of_weights(rows: Array, change: Array, weights: Any, allow_tf32: bool = False) -> Any:
+def of_weights(rows: Tensor, change: Tensor, weights: Tensor, allow_tf32: bool = False) -> Tensor:
     """The gradient of weights, in memory as these are, so that it can be added to others of them by what is fastest."""
     sides = _rows(rows).T, _rows(change)
     if weights.stride(0) == 1 and weights.stride(1) != 1:
@@ -30,9 +31,9 @@ def of_weights(rows: Array, change: Array, weights: Any, allow_tf32: bool = Fals
     return multiply(*sides, allow_tf32)
 
 
-def of_activation(name: str, before: Any, change: Any) -> Any:
+def of_activation(name: str, before: Tensor, change: Tensor) -> Tensor:
     """The gradient of what an activation is of, in f32."""
-    aten = import_module("torch").ops.aten
+    aten: Functions = import_module("torch").ops.aten
     grad, x = change.float(), before.float()
     if name == "relu":
         return aten.threshold_backward(grad, x, 0)
@@ -42,27 +43,28 @@ def of_activation(name: str, before: Any, change: Any) -> Any:
 
 
 @cache
-def _function(name: str) -> Any:
+def _function(name: str) -> Callable[..., Tensor]:
     """What gradients are made of, from modules that import this one."""
     module, _, function = name.partition(".")
-    return getattr(import_module(f"ptxlab.ops.{module}"), function)
+    found: Callable[..., Tensor] = getattr(import_module(f"ptxlab.ops.{module}"), function)
+    return found
 
 
-def _rows(tensor: Any) -> Any:
+def _rows(tensor: Tensor) -> Tensor:
     return tensor if tensor.dim() == 2 else tensor.reshape(-1, tensor.shape[-1])
 
 
-def _needed(ctx: Any, count: int) -> list[bool]:
+def _needed(ctx: Context, count: int) -> list[bool]:
     """Of which arguments gradients are wanted; those that were left out in a call are not among torch's flags."""
     return [*ctx.needs_input_grad, *[False] * count][:count]
 
 
-def _keep(ctx: Any, inputs: Any, output: object) -> None:
+def _keep(ctx: Context, inputs: Sequence[Any], output: object) -> None:
     a, b, bias, ctx.activation, _, ctx.allow_tf32 = inputs
     ctx.save_for_backward(a, b, bias if ctx.activation is not None else None)
 
 
-def _backward(ctx: Any, grad: Any) -> tuple[object, ...]:
+def _backward(ctx: Context, grad: Tensor) -> tuple[object, ...]:
     a, b, bias = ctx.saved_tensors
     for_a, for_b, for_bias, _, for_residual, _ = _needed(ctx, 6)
     of_sum = grad.contiguous()
@@ -79,7 +81,7 @@ def _backward(ctx: Any, grad: Any) -> tuple[object, ...]:
     )
 
 
-def _keep_gated(ctx: Any, inputs: Any, output: Any) -> None:
+def _keep_gated(ctx: Context, inputs: Sequence[Any], output: Sequence[Tensor]) -> None:
     x, w1, w2, ctx.activation = inputs
     if x.dtype.itemsize == 1:
         raise ValueError("products of 8-bit floats have no gradient: call this under `torch.no_grad()`")
@@ -87,7 +89,7 @@ def _keep_gated(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.mark_non_differentiable(*output[1:])
 
 
-def _backward_gated(ctx: Any, grad: Any, *_: object) -> tuple[object, ...]:
+def _backward_gated(ctx: Context, grad: Tensor, *_: object) -> tuple[object, ...]:
     x, w1, w2, first, second = ctx.saved_tensors
     functional = import_module("torch.nn.functional")
     active = {"gelu_tanh": lambda y: functional.gelu(y, approximate="tanh")}.get(ctx.activation) or getattr(
@@ -105,14 +107,14 @@ def _backward_gated(ctx: Any, grad: Any, *_: object) -> tuple[object, ...]:
     )
 
 
-def _keep_grouped(ctx: Any, inputs: Any, output: object) -> None:
+def _keep_grouped(ctx: Context, inputs: Sequence[Any], output: object) -> None:
     a, b, offsets, *_ = inputs
     if a.dtype.itemsize == 1:
         raise ValueError("products of 8-bit floats have no gradient: call this under `torch.no_grad()`")
     ctx.save_for_backward(a, b, offsets)
 
 
-def _backward_grouped(ctx: Any, grad: Any) -> tuple[object, ...]:
+def _backward_grouped(ctx: Context, grad: Tensor) -> tuple[object, ...]:
     a, b, offsets = ctx.saved_tensors
     grouped_matmul = _function("grouped_products.grouped_matmul")
     for_a, for_b, *_ = _needed(ctx, 3)
