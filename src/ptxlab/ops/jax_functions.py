@@ -6,32 +6,32 @@ XLA launches the kernels on its own stream; arrays of the CPU run on the emulato
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from ptxlab.device.arrays import Array
+from ptxlab.device.arrays import Array, Tensor
 from ptxlab.ops.xla import execute, jax, shaped
 
 BYTES = 16  # rows of matrices that TMA copies are multiples of it
 
 
-def refuse_out(out: Any) -> None:
+def refuse_out(out: object) -> None:
     """Arrays of JAX are results of functions, and nothing writes into them."""
     if out is not None:
         raise ValueError("arrays of JAX do not change: leave `out` out, and take what is returned")
 
 
-def differentiable(forward: Callable[..., object], gradients: Callable[..., Any]) -> Callable[..., object]:
+def differentiable(forward: Callable[..., object], gradients: Callable[..., Iterable[object]]) -> Callable[..., object]:
     """A function of arrays with its gradients, which take all arguments, all results and the gradients of these."""
     operator: Any = jax().custom_vjp(forward)
 
-    def keep(*arrays: object) -> Any:
+    def keep(*arrays: object) -> tuple[object, object]:
         found = forward(*arrays)
         return found, (arrays, found)
 
     operator.defvjp(keep, lambda kept, change: tuple(gradients(*kept, change)))
-    made: Callable[..., Any] = operator
+    made: Callable[..., object] = operator
     return made
 
 
@@ -39,8 +39,14 @@ def differentiable(forward: Callable[..., object], gradients: Callable[..., Any]
 
 
 def matmul(
-    a: Array, b: Array, bias: Array | None, activation: str | None, residual: Array | None, allow_tf32: bool, out: Any
-) -> Any:
+    a: Array,
+    b: Array,
+    bias: Array | None,
+    activation: str | None,
+    residual: Array | None,
+    allow_tf32: bool,
+    out: object,
+) -> object:
     """As `ptxlab.kernels.matmul`."""
     refuse_out(out)
     _check_product(a, b)
@@ -61,22 +67,21 @@ def _check_product(a: Array, b: Array) -> None:
 
 @cache
 def _product(added: tuple[str, ...], activation: str | None, allow_tf32: bool) -> Callable[..., object]:
-    how: dict[str, Any] = {"allow_tf32": allow_tf32}
 
-    def forward(a: Array, b: Array, *others: object) -> Any:
-        return _multiply(a, b, dict(zip(added, others, strict=True)), activation, **how)
+    def forward(a: Array, b: Array, *others: Array) -> Tensor:
+        return _multiply(a, b, dict(zip(added, others, strict=True)), activation, allow_tf32=allow_tf32)
 
-    def gradients(arrays: Any, _: object, change: Any) -> Any:
+    def gradients(arrays: Sequence[Tensor], _: object, change: Tensor) -> Iterator[Tensor]:
         a, b, *others = arrays
         given = dict(zip(added, others, strict=True))
         of_sum = change
         if activation is not None:
-            before = _multiply(a, b, {"bias": given["bias"]} if "bias" in given else {}, None, **how)
+            before = _multiply(a, b, {"bias": given["bias"]} if "bias" in given else {}, None, allow_tf32=allow_tf32)
             _, backward = jax().vjp(_activation(activation), before.astype("float32"))
             of_sum = backward(change.astype("float32"))[0].astype(change.dtype)
         rows, left = of_sum.reshape(-1, of_sum.shape[-1]), a.reshape(-1, a.shape[-1])
-        yield _multiply(of_sum, b, {}, None, transposed="b", **how)
-        yield _multiply(left, rows, {}, None, transposed="a", **how)
+        yield _multiply(of_sum, b, {}, None, transposed="b", allow_tf32=allow_tf32)
+        yield _multiply(left, rows, {}, None, transposed="a", allow_tf32=allow_tf32)
         if "bias" in given:
             yield rows.astype("float32").sum(0).astype(given["bias"].dtype)
         if "residual" in given:
@@ -86,8 +91,13 @@ def _product(added: tuple[str, ...], activation: str | None, allow_tf32: bool) -
 
 
 def _multiply(
-    a: Array, b: Array, added: Mapping[str, Any], activation: str | None, transposed: str = "", allow_tf32: bool = False
-) -> Any:
+    a: Array,
+    b: Array,
+    added: Mapping[str, Array],
+    activation: str | None,
+    transposed: str = "",
+    allow_tf32: bool = False,
+) -> Tensor:
     """A product; `transposed` is "a" or "b" if that one is given transposed."""
     jnp = jax().numpy
     left, right = a.reshape(-1, a.shape[-1]), b
@@ -109,7 +119,8 @@ def _multiply(
     residual = None if "residual" not in added else added["residual"].reshape(-1, n)
     given = left, right, added.get("bias"), activation, residual, allow_tf32
     made = shaped((m, n), "int32" if str(a.dtype) == "int8" else a.dtype)
-    return execute("matmul", given, made, flags).reshape(*rows, n)
+    found: Tensor = execute("matmul", given, made, flags)
+    return found.reshape(*rows, n)
 
 
 def _is_copied_by_tma(matrix: Array) -> bool:
@@ -117,9 +128,9 @@ def _is_copied_by_tma(matrix: Array) -> bool:
     return bool(matrix.dtype.itemsize == 2 and matrix.shape[-1] * 2 % BYTES == 0)
 
 
-def _activation(name: str) -> Callable[[Any], Any]:
+def _activation(name: str) -> Callable[[Tensor], Tensor]:
     nn = jax().nn
-    functions: dict[str, Callable[[Any], Any]] = {
+    functions: dict[str, Callable[[Tensor], Tensor]] = {
         "relu": nn.relu,
         "silu": nn.silu,
         "gelu": lambda x: nn.gelu(x, approximate=False),
@@ -130,7 +141,7 @@ def _activation(name: str) -> Callable[[Any], Any]:
     return functions[name]
 
 
-def gated_matmul(x: Array, w1: Array, w2: Array, activation: str, scales: Sequence[object], out: Array) -> Any:
+def gated_matmul(x: Array, w1: Array, w2: Array, activation: str, scales: Sequence[object], out: Array) -> object:
     """As `ptxlab.kernels.gated_matmul`."""
     refuse_out(out)
     _check_product(x, w1)
@@ -142,18 +153,18 @@ def gated_matmul(x: Array, w1: Array, w2: Array, activation: str, scales: Sequen
     return _gated(activation)(x, w1, w2)
 
 
-def _gate(x: Array, w1: Array, w2: Array, activation: str, scales: Sequence[object] = (None, None, None)) -> Any:
+def _gate(x: Array, w1: Array, w2: Array, activation: str, scales: Sequence[object] = (None, None, None)) -> Tensor:
     rows, weights = _padded(x.reshape(-1, x.shape[-1]), -1), [_padded(one, 0, x.dtype) for one in (w1, w2)]
     transposed = (1, 2) if x.dtype.itemsize == 1 else ()
     given = rows, *([one.T for one in weights] if transposed else weights), activation, *scales
     made = shaped((rows.shape[0], w1.shape[1]), "bfloat16" if transposed else x.dtype)
-    found = execute("gated_matmul", given, made, transposed)
+    found: Tensor = execute("gated_matmul", given, made, transposed)
     return found.reshape(*x.shape[:-1], w1.shape[1])
 
 
 @cache
 def _gated(activation: str) -> Callable[..., object]:
-    def gradients(arrays: Any, _: object, change: Any) -> Any:
+    def gradients(arrays: Sequence[Tensor], _: object, change: Tensor) -> tuple[Tensor, ...]:
         x, w1, w2 = arrays
         first, second = (_multiply(x, one, {}, None) for one in (w1, w2))
         active, backward = jax().vjp(_activation(activation), first.astype("float32"))
@@ -168,7 +179,7 @@ def _gated(activation: str) -> Callable[..., object]:
     return differentiable(lambda x, w1, w2: _gate(x, w1, w2, activation), gradients)
 
 
-def grouped_matmul(a: Any, b: Any, offsets: Any, scale_a: Any, scale_b: Any, out: Any) -> Any:
+def grouped_matmul(a: Array, b: Array, offsets: object, scale_a: object, scale_b: object, out: object) -> object:
     """As `ptxlab.kernels.grouped_matmul`."""
     refuse_out(out)
     if len(a.shape) != 2 or len(b.shape) != 3:
@@ -179,7 +190,7 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, scale_a: Any, scale_b: Any, out
     return execute("grouped_matmul", given, made, (1,) if by_columns else ())
 
 
-def scaled_matmul(a: Array, b: Array, scale_a: Array | float, scale_b: Array, out_type: str, out: Any) -> Any:
+def scaled_matmul(a: Array, b: Array, scale_a: Array | float, scale_b: Array, out_type: str, out: object) -> object:
     """As `ptxlab.kernels.scaled_matmul`."""
     refuse_out(out)
     _check_product(a, b)
@@ -190,7 +201,9 @@ def scaled_matmul(a: Array, b: Array, scale_a: Array | float, scale_b: Array, ou
     return execute("scaled_matmul", (_padded(a, -1), _padded(b, 0).T, scale_a, scale_b, out_type), made, (1,))
 
 
-def quantized_matvec(x: Any, weights: Any, scales: Any, how: tuple[str, int, int, float], out: Any) -> Any:
+def quantized_matvec(
+    x: Array, weights: object, scales: object, how: tuple[str, int, int, float], out: object
+) -> object:
     """As `ptxlab.kernels.quantized_matvec`; `how` is the format of the matrix, its extents and factor."""
     refuse_out(out)
     _, rows, columns, _ = how
@@ -212,7 +225,7 @@ def _padded(array: Array, dimension: int, dtype: Any = None) -> Any:
 # Attention
 
 
-def attention(given: Sequence[Any], causal: bool, window: int, out: Array) -> tuple[object, object]:
+def attention(given: Sequence[Array], causal: bool, window: int, out: Array) -> tuple[object, object]:
     """The answer and the log-sum-exp of `ptxlab.kernels.attention`."""
     refuse_out(out)
     q, k, v = given
@@ -221,17 +234,17 @@ def attention(given: Sequence[Any], causal: bool, window: int, out: Array) -> tu
     if 0 in (*q.shape, *k.shape):
         jnp = jax().numpy
         return jnp.zeros((*q.shape[:3], v.shape[-1]), q.dtype), jnp.full(q.shape[:3], -jnp.inf, "float32")
-    found: tuple[Any, Any] = _attention(causal, window)(*given)
-    return found
+    o, lse = _attention(causal, window)(*given)
+    return o, lse
 
 
 @cache
 def _attention(causal: bool, window: int) -> Callable[..., Any]:
-    def forward(q: Array, k: Array, v: Array) -> Any:
+    def forward(q: Array, k: Array, v: Array) -> tuple[object, ...]:
         made = [shaped((*q.shape[:3], v.shape[-1]), q.dtype), shaped(q.shape[:3], "float32")]
         return tuple(execute("attention_forward", (q, k, v, causal, window), made))
 
-    def gradients(arrays: Any, found: Any, change: Any) -> Any:
+    def gradients(arrays: Sequence[Array], found: Sequence[Array], change: Sequence[Array]) -> tuple[object, ...]:
         return attention_backward((change[0], *arrays, *found), (causal, window, False))
 
     return differentiable(forward, gradients)
@@ -248,24 +261,24 @@ def attention_backward(given: Sequence[Array], how: tuple[bool, int, bool]) -> t
 
 
 def packed_attention(
-    given: Sequence[Any], starts: tuple[Any, Any], causal: bool, window: int, out: Array
+    given: Sequence[Array], starts: tuple[object, object], causal: bool, window: int, out: Array
 ) -> tuple[object, object]:
     """The answer and the log-sum-exp of `ptxlab.kernels.attention` of packed sequences."""
     refuse_out(out)
     q = given[0]
     if len(q.shape) != 3:
         raise ValueError(f"`q` has {len(q.shape)} dimensions: packed sequences are length × heads × head size")
-    found: tuple[Any, Any] = _packed_attention(causal, window)(*given, *starts)
-    return found
+    o, lse = _packed_attention(causal, window)(*given, *starts)
+    return o, lse
 
 
 @cache
 def _packed_attention(causal: bool, window: int) -> Callable[..., Any]:
-    def forward(q: Array, k: Array, v: Array, *starts: object) -> Any:
+    def forward(q: Array, k: Array, v: Array, *starts: object) -> tuple[object, ...]:
         made = [shaped((*q.shape[:2], v.shape[-1]), q.dtype), shaped((q.shape[1], q.shape[0]), "float32")]
         return tuple(execute("packed_attention", (q, k, v, *starts, causal, window), made))
 
-    def gradients(arrays: Any, found: Any, change: Any) -> Any:
+    def gradients(arrays: Sequence[Array], found: Sequence[Array], change: Sequence[Array]) -> tuple[object, ...]:
         q, k, v, *starts = arrays
         given = change[0], q, k, v, *found
         return *packed_attention_backward(given, tuple(starts), (causal, window, False)), None, None
@@ -274,7 +287,7 @@ def _packed_attention(causal: bool, window: int) -> Callable[..., Any]:
 
 
 def packed_attention_backward(
-    given: Sequence[Any], starts: tuple[object, ...], how: tuple[bool, int, bool]
+    given: Sequence[Array], starts: tuple[object, ...], how: tuple[bool, int, bool]
 ) -> tuple[object, object, object]:
     """As `ptxlab.kernels.attention_backward` of packed sequences."""
     made = [shaped(one.shape, one.dtype) for one in given[1:4]]
@@ -282,7 +295,7 @@ def packed_attention_backward(
     return dq, dk, dv
 
 
-def decode_attention(q: Any, *given: Any, out: Array) -> Any:
+def decode_attention(q: Array, *given: Any, out: Array) -> object:
     """As `ptxlab.kernels.decode_attention`."""
     refuse_out(out)
     if 0 in (*q.shape, *given[0].shape):
