@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ptxlab.device.array_types import DTYPES
+from ptxlab.device.arrays import Array
 from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
 from ptxlab.ops.calls import BoundLaunch, Call
 from ptxlab.ops.checks import (
@@ -40,7 +41,7 @@ def numbered(parameters: Sequence[int], arrays: Sequence[int] | None = None) -> 
     return list(zip(parameters, range(len(parameters)) if arrays is None else arrays, strict=True))
 
 
-def nothing(given: Sequence[Any], written: Sequence[Any], rows: tuple[int, ...]) -> Call:
+def nothing(given: Sequence[Array], written: Sequence[Array], rows: tuple[int, ...]) -> Call:
     """Where there are no keys, or no queries: every row attends to none."""
     q, _, v, *_ = given
     output = filled(q, (*q.shape[:-1], v.shape[-1]), 0.0, out=written[0])
@@ -64,7 +65,7 @@ def check_nothing(read: Sequence[Named], target: Matrix, type: str = "") -> None
     require("out", target, (*q.shape[:3], v.shape[3]), type or q.type)
 
 
-def numbers_of_heads(arrays: Sequence[Any], q: Named) -> list[Matrix | None]:
+def numbers_of_heads(arrays: Sequence[Array], q: Named) -> list[Matrix | None]:
     """Slopes and sinks, a number of f32 for each head of the queries, where they are given."""
     found: list[Matrix | None] = []
     for name, one in zip(("alibi_slopes", "sinks"), arrays, strict=False):
@@ -116,7 +117,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: Sequence[Any]) ->
     return Call([made, lse][: len(written)], [step], arrays, workspace=counter(q, gpu))
 
 
-def answer_of(q: Any, v: Any) -> Any:
+def answer_of(q: Array, v: Array) -> Any:
     """Space for the answer, in memory as the queries are; its heads are as long as those of the values."""
     return empty_like(q, v.shape[-1]) if q.shape and v.shape else empty_like(q)
 

@@ -5,9 +5,10 @@ For torch both are operators, so that `torch.compile` knows them, and the one is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ptxlab.device.arrays import Array
+from ptxlab.device.arrays import Array, Context, Tensor
 from ptxlab.ops import fp8_attention, jax_functions, packed_attention, scored_attention
 from ptxlab.ops.attention_launches import answer_of, in_rows, prepare, prepare_gradients
 from ptxlab.ops.calls import Calls
@@ -111,11 +112,11 @@ def attention_backward(
     causal: bool = False,
     window: int = 0,
     deterministic: bool = False,
-    cu_seqlens_q: Any = None,
-    cu_seqlens_k: Any = None,
+    cu_seqlens_q: Array | None = None,
+    cu_seqlens_k: Array | None = None,
     softcap: float = 0.0,
-    alibi_slopes: Any = None,
-    sinks: Any = None,
+    alibi_slopes: Array | None = None,
+    sinks: Array | None = None,
 ) -> tuple[Any, ...]:
     """The gradients of q, k and v, from that of `o = attention(q, k, v)`, in f16 or bf16.
 
@@ -146,7 +147,7 @@ def attention_backward(
     return dq, dk, dv
 
 
-def refuse_scored(is_fp8: bool, q: Any) -> None:
+def refuse_scored(is_fp8: bool, q: Array) -> None:
     """Refuse changed scores where no kernel has them."""
     names = "`softcap`, `alibi_slopes` and `sinks`"
     if is_fp8:
@@ -178,14 +179,14 @@ def _backward_of_tensors(
     return tuple(_backward.compute((q, k, v, o, do, lse), THREE, (causal, window, ordered)))
 
 
-def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
+def _keep_for_gradients(ctx: Context, inputs: Sequence[Any], output: Sequence[Tensor]) -> None:
     q, k, v, ctx.causal, ctx.window = inputs
     ctx.save_for_backward(q, k, v, *output)
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
 
-def _differentiate(ctx: Any, do: Array, _: object) -> tuple[object, ...]:
+def _differentiate(ctx: Context, do: Tensor | None, _: object) -> tuple[object, ...]:
     if do is None:
         return None, None, None, None, None
     how = ctx.causal, ctx.window, is_ordered()

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+from ptxlab.device.arrays import Tensor
+
 ROWS: dict[str, tuple[int, ...]] = {
     "softmax": (),
     "layer_norm": (1, 2),
@@ -32,10 +34,10 @@ def is_one_call(name: str, has_batch: Callable[[int], bool], arrays: Sequence[in
     return fixed is not None and all(has_batch(number) != (number in fixed) for number in arrays)
 
 
-def torch_rule(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
+def torch_rule(name: str, operator: Callable[..., Any]) -> Callable[..., object]:
     """What `torch.library.register_vmap` takes for an operator, and a `torch.autograd.Function` as `vmap`."""
 
-    def rule(info: Any, dimensions: Sequence[int | None], *args: Any) -> tuple[Any, Any]:
+    def rule(info: Any, dimensions: Sequence[int | None], *args: Tensor) -> tuple[Any, Any]:
         torch: Any = import_module("torch")
         arrays = [number for number, one in enumerate(args) if isinstance(one, torch.Tensor)]
         given = list(args)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.device.arrays import Array
+from ptxlab.device.arrays import Array, Tensor
 from ptxlab.kernels.decode_attention import HOST_BLOCKS, SIZES, attend, workspace_of
 from ptxlab.kernels.decode_attention.plan import KEYS
 from ptxlab.launch.launches import Launch
@@ -34,7 +34,7 @@ def decode_attention(
     k_cache: Array,
     v_cache: Array,
     lengths: Array,
-    block_table: Any = None,
+    block_table: Array | None = None,
     *,
     scale: float | None = None,
     scale_k: float = 1.0,
@@ -62,9 +62,9 @@ def decode_attention(
 
 def _make(
     q: Array,
-    k: Any,
+    k: Array,
     v: Array,
-    lengths: Any,
+    lengths: Array,
     table: Array,
     o: Array,
     scale: float | None,
@@ -127,7 +127,7 @@ def _check(
             raise ValueError(f"pages of {k.shape[1]} positions: this kernel is for multiples of {KEYS}")
 
 
-def _finish(out: Any) -> None:
+def _finish(out: Tensor) -> None:
     """Nothing is attended to."""
     out[...] = 0
 

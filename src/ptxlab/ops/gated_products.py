@@ -50,10 +50,10 @@ def gated_matmul(
     w2: Array,
     activation: str | Activation = "silu",
     *,
-    out: Any = None,
-    scale_x: Any = None,
-    scale_w1: Any = None,
-    scale_w2: Any = None,
+    out: Array | None = None,
+    scale_x: Array | None = None,
+    scale_w1: Array | None = None,
+    scale_w2: Array | None = None,
 ) -> Any:
     """activation(x @ w1) * (x @ w2), in f16 or bf16 with f32 accumulators, by one kernel.
 

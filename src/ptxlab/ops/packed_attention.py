@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.device.arrays import Array
+from ptxlab.device.arrays import Array, Context, Tensor
 from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
 from ptxlab.ops import jax_functions
 from ptxlab.ops.attention_launches import (
@@ -228,16 +228,16 @@ def _check_starts(name: str, one: Matrix, first: Matrix, rows: Matrix) -> None:
 
 
 def _of_tensors(
-    q: Any,
-    k: Any,
-    v: Any,
-    cu_seqlens_q: Any,
-    cu_seqlens_k: Any,
+    q: Array,
+    k: Array,
+    v: Array,
+    cu_seqlens_q: Array,
+    cu_seqlens_k: Array,
     causal: bool = False,
     window: int = 0,
     softcap: float = 0.0,
-    alibi_slopes: Any = None,
-    sinks: Any = None,
+    alibi_slopes: Array | None = None,
+    sinks: Array | None = None,
 ) -> tuple[Any, ...]:
     arrays = q, k, v, cu_seqlens_q, cu_seqlens_k, alibi_slopes, sinks
     return tuple(_calls.compute(arrays, (None, None), (causal, window, softcap)))
@@ -256,22 +256,22 @@ def _backward_of_tensors(
     window: int = 0,
     ordered: bool = False,
     softcap: float = 0.0,
-    alibi_slopes: Any = None,
-    sinks: Any = None,
+    alibi_slopes: Array | None = None,
+    sinks: Array | None = None,
 ) -> list[Any]:
     arrays = q, k, v, o, do, lse, cu_seqlens_q, cu_seqlens_k, alibi_slopes, sinks
     found = _backward.compute(arrays, FOUR, (causal, window, ordered, softcap))
     return [one for one in found if one is not None]
 
 
-def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
+def _keep_for_gradients(ctx: Context, inputs: Sequence[Any], output: Sequence[Tensor]) -> None:
     q, k, v, queries, keys, ctx.causal, ctx.window, ctx.softcap, slopes, sinks = inputs
     ctx.save_for_backward(q, k, v, *output, queries, keys, slopes, sinks)
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
 
-def _differentiate(ctx: Any, do: Any, _: object) -> tuple[object, ...]:
+def _differentiate(ctx: Context, do: Tensor | None, _: object) -> tuple[object, ...]:
     if do is None:
         return (None,) * 10
     *kept, queries, keys, slopes, sinks = ctx.saved_tensors

@@ -29,7 +29,7 @@ from ptxlab.ops.xla import is_jax
 _CHANGING = [(2, 0), (0, 1), (1, 2), (3, 3)]  # parameters of the kernel: x, weights, scales, the result
 
 
-def quantized_matvec(matrix: Packed, x: Any, *, out: Any = None) -> Any:
+def quantized_matvec(matrix: Packed, x: Array, *, out: Array | None = None) -> Any:
     """x @ Wᵀ for a packed matrix W of n by k weights: `quantize(floats, "nvfp4").pack()`.
 
     `x` is bf16, k long, or several such vectors in any number of dimensions: W is read once for each eight. Sums are

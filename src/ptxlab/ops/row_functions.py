@@ -39,7 +39,7 @@ def softmax(x: Array | str, *, out: Array | None = None) -> Any:
     return _softmax.operator.differentiate(x) if found is None else found[0]
 
 
-def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5, *, out: Any = None) -> Any:
+def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5, *, out: Array | None = None) -> Any:
     """(x - mean) / √(variance + eps) · weight + bias over the last dimension, of which weight and bias are vectors.
 
     The result is a new array, or `out`, which may be `x`. It has a gradient in torch and JAX.

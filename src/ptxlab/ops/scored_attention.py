@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ptxlab.device.arrays import Array, Context, Tensor
 from ptxlab.ops.attention_launches import answer_of, in_rows, prepare, prepare_gradients
 from ptxlab.ops.calls import Calls
 from ptxlab.ops.matrices import empty, empty_like
@@ -56,11 +57,11 @@ def differentiate(given: Sequence[Any], how: tuple[bool, int, bool, float]) -> t
 
 
 def _of_tensors(
-    q: Any,
-    k: Any,
-    v: Any,
-    alibi_slopes: Any = None,
-    sinks: Any = None,
+    q: Array,
+    k: Array,
+    v: Array,
+    alibi_slopes: Array | None = None,
+    sinks: Array | None = None,
     causal: bool = False,
     window: int = 0,
     softcap: float = 0.0,
@@ -69,14 +70,14 @@ def _of_tensors(
 
 
 def _backward_of_tensors(
-    do: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    o: Any,
-    lse: Any,
-    alibi_slopes: Any = None,
-    sinks: Any = None,
+    do: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    lse: Array,
+    alibi_slopes: Array | None = None,
+    sinks: Array | None = None,
     causal: bool = False,
     window: int = 0,
     ordered: bool = False,
@@ -86,14 +87,14 @@ def _backward_of_tensors(
     return [one for one in _backward.compute(arrays, FOUR, how) if one is not None]
 
 
-def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
+def _keep_for_gradients(ctx: Context, inputs: Sequence[Any], output: Sequence[Tensor]) -> None:
     *arrays, ctx.causal, ctx.window, ctx.softcap = inputs
     ctx.save_for_backward(*arrays, *output)
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
 
-def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
+def _differentiate(ctx: Context, do: Tensor | None, _: object) -> tuple[object, ...]:
     if do is None:
         return (None,) * 8
     q, k, v, slopes, sinks, o, lse = ctx.saved_tensors
