@@ -26,7 +26,8 @@ from random_sizes import Bench
 
 from ptxlab.measure.data import poison
 from ptxlab.measure.machine import commit, describe, require_torch
-from ptxlab.schedule import Schedule, algorithm, choose, f32, schedule
+from ptxlab.schedule import Schedule, algorithm, f32, schedule
+from ptxlab.schedule.waves import waves
 
 TOLERANCE = 1e-5  # of the norm of what is expected
 ROUNDS = 9
@@ -199,6 +200,7 @@ def measured(about: str | None, type: str, tolerance: float) -> tuple[argparse.N
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--variants", action="store_true")
     parser.add_argument("--quick", action="store_true", help="only the last two steps")
+    parser.add_argument("--most", type=int, default=99, help="schedules of a random size, those estimated fastest")
     given = parser.parse_args()
     torch = require_torch()
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -210,8 +212,10 @@ def measured(about: str | None, type: str, tolerance: float) -> tuple[argparse.N
     def row(name: str, schedules: dict[str, Schedule], *size: int) -> None:
         chosen = ""
         if name == "random":
-            best = choose(list(schedules.values()), **dict(zip("mnk", size, strict=True)))
-            chosen = next(name for name, one in schedules.items() if one is best)
+            named = dict(zip("mnk", size, strict=True))
+            order = sorted(schedules, key=lambda name: waves(schedules[name], named))
+            schedules = {name: schedules[name] for name in order[: given.most]}
+            chosen = order[0]
         one = {"what": name, "chosen": chosen, **measure(bench, schedules, *size, type, tolerance)}
         found["rows"].append(one)
         given.file.write_text(json.dumps(found, indent=1))

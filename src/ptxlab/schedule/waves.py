@@ -5,8 +5,10 @@ fastest = choose([with_tiles(64, 64), with_tiles(128, 256)], m=1000, n=1000, k=5
 ```
 
 A wave is as many blocks as fit on all SMs. It takes its iterations along the sum, each as long as the SM needs for all
-its blocks, or as one block needs at least, and the end of its tiles. The numbers were fitted to measurements on an H200
-(evidence/scheduled_gemm_sizes.json, evidence/scheduled_tensor_gemm_sizes.json).
+its blocks, or as one block needs at least (on tensor cores, the latency of a copy, of which as many are in flight as
+there are stages), and the end of its tiles. All waves take as long as memory needs for the operands at least. The
+numbers were fitted to measurements on an H200 (evidence/scheduled_gemm_sizes.json,
+evidence/scheduled_tensor_gemm_sizes.json).
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
 
 SHARED = 220_000  # bytes of an SM that blocks share
 THREADS = ((32, 755), (1024, 512))  # elements of a thread at most; threads of an SM, by the registers that these need
-ALIGNED = ((128, 98_700.0), (32, 90_000.0), (1, 82_000.0))  # bytes that rows are a multiple of; bytes copied in a us
+MEMORY = 3_200_000.0  # bytes that are read in a us
+LATENCY = 1.2  # us until a copy by TMA has arrived
+UNEVEN = ((1, 0.0), (2, 0.09), (8, 0.54))  # blocks of a cluster; by how much more of them some SMs have than others
+ALIGNED = ((128, 92_000.0), (32, 88_000.0), (1, 78_000.0))  # bytes that rows are a multiple of; bytes copied in a us
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Block:
     rows: int
     columns: int
     depth: int
+    stages: int
     threads: int
     shared: int
     resident: int
@@ -44,8 +50,8 @@ class Block:
     """Blocks of a cluster, which share the sum."""
     shares_evenly: bool
     """Whether each of them stores a share of the tile; otherwise all read all."""
-    aligned: bool
-    """Whether rows of arrays are a multiple of 16 bytes."""
+    single: tuple[bool, bool]
+    """Whether elements of each operand are copied one by one: its rows are not a multiple of 16 bytes."""
 
 
 def choose(schedules: Sequence[Schedule], **sizes: int) -> Schedule:
@@ -64,29 +70,44 @@ def waves(one: Schedule, sizes: Mapping[str, int]) -> float:
     tiles, length = prod(counts) * block.sharing, state.extent(axis).value(sizes)
     iterations = -(-length // (block.depth * block.sharing))
     full, rest = divmod(tiles, SMS * block.resident)
-    pitch = length * BYTES[state.algorithm.arrays[_sum(one).value.parts[0].array].element]  # type: ignore[attr-defined]
-    each = [_wave(state, block, count, iterations, pitch) for count in (SMS * block.resident, rest)]
-    start = 7.3 if not state.unit else 3.8
-    return 1e-6 * (start + full * each[0] + (each[1] if rest else 0.0))
-
-
-def _wave(state: State, block: Block, blocks: int, iterations: int, pitch: int) -> float:
-    """Microseconds of a wave of so many blocks."""
-    busy = min(block.resident, -(-blocks // SMS))
-    area = block.rows * block.columns
+    wave = _tensor_wave if state.unit else _wave
+    operands = [state.algorithm.arrays[load.array] for load in loads(_sum(one))]
+    pitch = length * BYTES[operands[0].element]
+    each = [wave(block, count, iterations, pitch, state) for count in (SMS * block.resident, rest)]
+    total = full * each[0] + (each[1] if rest else 0.0)
     if not state.unit:
-        elements, warps = area / block.threads, busy * block.threads / 32
-        copies = 1.0 if block.aligned else 1 + 0.6 * (block.rows + block.columns) / area  # single elements
-        rate = (0.0034 + 0.00266 * elements) * (1 + 4.6 / block.depth) * copies  # a barrier for each iteration
-        step = max(0.107 + 0.009 * elements, warps * rate)
-        exchange = area * 2e-4 if block.sharing > 1 else 0.0
-        return iterations * block.depth / 16 * step + warps * 0.01 + busy * exchange
-    exchange = (1.27 + area * (1e-4 if block.shares_evenly else 1.7e-3)) if block.sharing > 1 else 0.0
+        return 1e-6 * (4.2 + total)
+    read = sum(prod(extent.value(sizes) for extent in array.extents) * BYTES[array.element] for array in operands)
+    return 1e-6 * (3.8 + max(total, read / MEMORY))
+
+
+def _busy(block: Block, blocks: int) -> float:
+    """Blocks of the SM that has most of them."""
+    even = blocks / SMS
+    more = next(more for most, more in UNEVEN if block.sharing <= most) if even > 1 else 0.0
+    return min(block.resident, max(-(-blocks // SMS), even + more))
+
+
+def _wave(block: Block, blocks: int, iterations: int, pitch: int, state: State) -> float:
+    """Microseconds of a wave of so many blocks whose threads multiply."""
+    busy, area = _busy(block, blocks), block.rows * block.columns
+    elements, warps = area / block.threads, busy * block.threads / 32
+    first, second = (n / block.threads * one for n, one in zip((block.rows, block.columns), block.single, strict=True))
+    rate = 0.00266 * elements + 0.062 * first
+    step = max(0.0676 + 0.01125 * elements + 0.0142 * first + 0.0041 * second, warps * rate)
+    end = area * (5.8e-4 + (1.1e-4 if block.sharing > 1 else 0.0))
+    return iterations * block.depth / 16 * step + busy * end
+
+
+def _tensor_wave(block: Block, blocks: int, iterations: int, pitch: int, state: State) -> float:
+    """The same for tensor cores; `pitch` is the bytes of a row along the sum."""
+    busy, area = _busy(block, blocks), block.rows * block.columns
+    exchange = (1.5 + area * (1.1e-4 if block.shares_evenly else 1.7e-3)) if block.sharing > 1 else 0.0
     copied = 2 * block.depth * (block.rows + block.columns)
     speed = next(rate for multiple, rate in ALIGNED if pitch % multiple == 0)
-    rate = 1.77e-5 if state.unit == "wgmma" else 3.5e-5  # for 64 steps of one element
-    step = max(0.33, busy * max(area * rate, copied / speed) * block.depth / 64)
-    return iterations * step + busy * (area * 9.4e-5 + exchange)
+    rate = 1.85e-5 if state.unit == "wgmma" else 3.5e-5  # for 64 steps of one element
+    step = max(LATENCY / block.stages, busy * max(area * rate, copied / speed) * block.depth / 64)
+    return iterations * step + busy * (area * 9.2e-5 + exchange)
 
 
 def _sum(one: Schedule) -> Reduce:  # noqa: RET503 - `refuse` does not return
@@ -113,8 +134,19 @@ def _block(one: Schedule, sizes: Mapping[str, int]) -> tuple[Block, str]:
     fit = SHARED // max(shared, 1) if state.unit else min(threads // state.thread_count, SHARED // max(shared, 1))
     resident = 1 if state.persistent else max(1, min(3 if state.unit else 16, fit))
     together = max([4, *(state.vectors.get(name, 1) for name in state.algorithm.outputs)])
-    aligned = all(a.extents[-1].value(sizes) * BYTES[a.element] % 16 == 0 for a in state.algorithm.arrays.values())
+    operands = [state.algorithm.arrays[load.array] for load in loads(_sum(one))]
+    first, second = (a.extents[-1].value(sizes) * BYTES[a.element] % 16 != 0 for a in operands)
+    stages = state.pipeline.stages if state.pipeline is not None else 1
     evenly = each % (state.cluster_blocks * together) == 0
     return Block(
-        rows, columns, depth, state.thread_count, shared, resident, state.cluster_blocks, evenly, aligned
+        rows,
+        columns,
+        depth,
+        stages,
+        state.thread_count,
+        shared,
+        resident,
+        state.cluster_blocks,
+        evenly,
+        (first, second),
     ), axis
