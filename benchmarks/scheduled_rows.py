@@ -1,6 +1,6 @@
 """Kernels that memory limits, by schedules of at most fifteen lines, beside `torch.compile`.
 
-    python benchmarks/scheduled_rows.py FILE [--seconds 300]
+    python benchmarks/scheduled_rows.py FILE [--seconds 300] [--only "row sums"]
 
 needs an H200. Softmax, RMS norm, sums of rows, transpose, matrix times vector and a convolution of 3 x 3, at three
 sizes each; of each several schedules, `best` is the fastest of these. Contenders take turns, each captured in a
@@ -99,7 +99,23 @@ def warps_of_rows(of: Any, rows: int, vector: int, *arrays: str) -> Schedule:
     return s.vectorize(*arrays, vector)
 
 
-def by_tiles(down: int, across: int) -> Schedule:
+def warps_in_registers(of: Any, n: int, rows: int, vector: int, *arrays: str) -> Schedule:
+    """A warp for each row, all of which is under way at once."""
+    s = schedule(of, n=n)
+    s.tile(i=rows).blocks().threads("i")
+    s.tile(j=32 * vector).tile(j=vector).threads("j.1")
+    return s.stage("x", in_="registers", at="").vectorize(*arrays, vector)
+
+
+def several_rows(of: Any, n: int, rows: int, threads: int, vector: int, *arrays: str) -> Schedule:
+    """A block for some rows, which are added up together."""
+    s = schedule(of, n=n)
+    s.tile(i=rows).blocks()
+    s.tile(j=threads * vector).tile(j=vector).threads("j.1")
+    return s.stage("x", in_="registers", at="").vectorize(*arrays, vector)
+
+
+def by_tiles(down: int, across: int, group: int = 0) -> Schedule:
     """Squares go through shared memory, so that reads and writes are both of whole rows."""
     s = schedule(transpose)
     s.tile(i=across, j=across).blocks()
@@ -108,7 +124,8 @@ def by_tiles(down: int, across: int) -> Schedule:
         s.threads("i")
     else:
         s.threads("j", "i")
-    return s.stage("x", in_="shared", at="", pad=1)
+    s.stage("x", in_="shared", at="", pad=1)
+    return s.raster(group) if group else s
 
 
 def by_patches(rows: int, columns: int, each: int) -> Schedule:
@@ -123,6 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--only", action="append", help="a kernel; all of them unless told")
     given = parser.parse_args()
     torch, end = require_torch(), time.time() + given.seconds
     bench = Bench(torch)
@@ -130,6 +148,8 @@ def main() -> None:
     found: dict[str, Any] = {"date": date.today().isoformat(), "commit": commit(), **describe(torch), "rows": []}
     ratios: dict[str, list[float]] = {}
     for name, size, arguments, function, schedules in cases(torch):
+        if given.only and name not in given.only:
+            continue
         if time.time() > end:
             break
         one = {"what": name, "size": size, **measure(bench, torch, arguments, function, schedules)}
@@ -173,8 +193,15 @@ def cases(torch: Any) -> Any:
         made |= {
             f"{t} threads, in registers": by_rows(row_sum, n, t, 4, "x") for t in (64, 128, 256) if n % (4 * t) == 0
         }
+        made |= {f"{r} warps, in registers": warps_in_registers(row_sum, n, r, 4, "x") for r in (2, 4, 8) if n <= 4096}
+        made |= {
+            f"{r} rows of {t} threads": several_rows(row_sum, n, r, t, 4, "x")
+            for r, t in ((2, 128), (2, 256), (4, 128), (4, 256))
+            if n % (4 * t) == 0 and r * n // t <= 128
+        }
         yield "row sums", (m, n), [x, torch.empty(m, device="cuda")], lambda x, y: x.sum(1), made
-        made = {f"{d} rows, {a} x {a}": by_tiles(d, a) for d, a in ((8, 32), (8, 64), (16, 64))}
+        made = {f"{d} rows, {a} x {a}": by_tiles(d, a) for d, a in ((4, 32), (8, 32), (8, 64), (16, 64))}
+        made |= {f"{d} rows, {a} x {a}, raster {g}": by_tiles(d, a, g) for d, a in ((8, 32), (16, 64)) for g in (4, 16)}
         yield "transpose", (m, n), [x, normal(n, m)], lambda x, y: x.T.contiguous(), made
         a, v = normal(m, n, kind=half), normal(n, kind=half)
         made = {f"{t} threads": long_rows(gemv, t, 8, "a", "x") for t in (64, 128)}
