@@ -91,6 +91,7 @@ _HOME = {
 # What layers ask of those above them, by `ptxlab.services`.
 SERVICES = {
     "launch": "ptxlab.launch",
+    "ranks": "ptxlab.frameworks.ranks",
     "schedule_pages": "ptxlab.schedule.pages",
     "trace": "ptxlab.trace",
     "variables": "ptxlab.variables",

@@ -131,3 +131,9 @@ def gluon_double(x_ptr, out_ptr, BLOCK: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
     i = gl.arange(0, BLOCK, layout=layout)
     gl.store(out_ptr + i, gl.load(x_ptr + i) * 2)
+
+
+@triton.jit
+def copy_elements(to, source, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(to + at, tl.load(source + at, mask=at < n), mask=at < n)

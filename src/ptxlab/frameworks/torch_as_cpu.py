@@ -20,30 +20,53 @@ from ptxlab.isa.targets import target_named
 _PROPERTIES = {"get_device_capability", "get_device_properties", "get_device_name"}  # of the target, not of a GPU here
 
 
-@contextmanager
-def torch_as_cpu(arrays: Arrays, target: str, cuda: bool) -> Iterator[None]:
-    """Have `Tensor.data_ptr` give addresses of the emulator, and with `cuda` have torch know a GPU of the target.
+class Machine:
+    """The GPUs that torch sees: one, whose launches are complete when they return."""
 
-    torch is left as it is where it was not imported.
+    count = 1
+
+    def current(self) -> int:
+        """The GPU that is chosen."""
+        return 0
+
+    def choose(self, device: int) -> None:
+        """Choose one."""
+
+    def wait(self) -> None:
+        """Wait for what was launched."""
+
+    def owner(self, tensor: Any) -> int:
+        """The GPU that a tensor is on."""
+        return 0
+
+
+@contextmanager
+def torch_as_cpu(
+    arrays: Arrays, target: str, cuda: bool, machine: Machine | None = None
+) -> Iterator[Callable[[], Any] | None]:
+    """Have `Tensor.data_ptr` give addresses of the emulator, and with `cuda` have torch know GPUs of the target.
+
+    torch is left as it is where it was not imported. Gives what other threads enter to have it, too.
     """
     torch = sys.modules.get("torch")
+    machine = machine or Machine()
     if torch is None or not hasattr(torch, "overrides"):
-        yield
+        yield None
         return
     with ExitStack() as stack:
         redirects = cuda and not torch.cuda.is_available()
         if cuda:
-            for name, value in _functions(torch, target).items():
+            for name, value in _functions(torch, target, machine).items():
                 if redirects or name in _PROPERTIES:
                     stack.enter_context(patch.object(torch.cuda, name, value))
             stack.callback(_forget_functions)
-        mode = _mode(torch, arrays, redirects)
+        mode = _mode(torch, arrays, redirects, machine)
         stack.enter_context(mode)
         if hasattr(torch.autograd, _BACKWARD):
             stack.enter_context(
                 patch.object(torch.autograd, _BACKWARD, _under(mode, getattr(torch.autograd, _BACKWARD)))
             )
-        yield
+        yield lambda: _mode(torch, arrays, redirects, machine)
 
 
 _BACKWARD = "_engine_run_backward"
@@ -59,7 +82,7 @@ def _under(mode: Any, function: Callable[..., object]) -> Callable[..., object]:
     return run
 
 
-def _functions(torch: ModuleType, target: str) -> dict[str, object]:
+def _functions(torch: ModuleType, target: str, machine: Machine) -> dict[str, object]:
     """What programs ask of `torch.cuda` before they start kernels."""
     number, gpu = target_named(target).number, gpu_named(target)
     properties = SimpleNamespace(
@@ -74,31 +97,50 @@ def _functions(torch: ModuleType, target: str) -> dict[str, object]:
         max_threads_per_multi_processor=1536 if number // 10 == 12 or number in (86, 89) else 2048,
     )
     stream = SimpleNamespace(
-        cuda_stream=0, synchronize=_nothing, wait_stream=_nothing, wait_event=_nothing, record_event=_nothing
+        cuda_stream=0, synchronize=machine.wait, wait_stream=_nothing, wait_event=_nothing, record_event=_nothing
     )
     generator = _Generator(torch)
     return {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
         "init": lambda *args, **named: None,
-        "device_count": lambda: 1,
-        "current_device": lambda: 0,
-        "set_device": lambda *args, **named: None,
+        "device_count": lambda: machine.count,
+        "current_device": machine.current,
+        "set_device": lambda device: machine.choose(_number(torch, device, machine)),
         "get_device_capability": lambda device=None: (properties.major, properties.minor),
         "get_device_properties": lambda device=None: properties,
         "get_device_name": lambda device=None: properties.name,
-        "synchronize": lambda *args, **named: None,
+        "synchronize": lambda device=None: machine.wait(),
         "empty_cache": lambda *args, **named: None,
         "manual_seed": lambda seed: generator.manual_seed(seed),
         "manual_seed_all": lambda seed: generator.manual_seed(seed),
         "current_stream": lambda device=None: stream,
         "default_stream": lambda device=None: stream,
         "stream": lambda stream=None: nullcontext(),
-        "device": lambda device=None: nullcontext(),
-        "device_of": lambda tensor=None: nullcontext(),
+        "device": lambda device=None: _chosen(torch, device, machine),
+        "device_of": lambda tensor=None: _chosen(torch, tensor.device, machine),
         "is_current_stream_capturing": lambda: False,
         "default_generators": (generator,),
     }
+
+
+def _number(torch: Any, device: object, machine: Machine) -> int:
+    """The number of a device; of one without a number, the one that is chosen."""
+    if device is None or isinstance(device, int):
+        return machine.current() if device is None else device
+    index = torch.device(device).index
+    return machine.current() if index is None else int(index)
+
+
+@contextmanager
+def _chosen(torch: Any, device: object, machine: Machine) -> Iterator[None]:
+    """Another device, for a while."""
+    before = machine.current()
+    machine.choose(_number(torch, device, machine))
+    try:
+        yield
+    finally:
+        machine.choose(before)
 
 
 class _Generator:
@@ -134,7 +176,7 @@ def _nothing(*args: object, **named: object) -> None:
     """Nothing is to be done: launches are complete when they return."""
 
 
-def _mode(torch: Any, arrays: Arrays, redirects: bool) -> Any:
+def _mode(torch: Any, arrays: Arrays, redirects: bool, machine: Machine) -> Any:
     """What torch asks before each of its functions."""
     tensor = torch.Tensor
     address: Callable[..., Any] = tensor.data_ptr
@@ -142,11 +184,27 @@ def _mode(torch: Any, arrays: Arrays, redirects: bool) -> Any:
     said: dict[Any, Callable[..., Any]] = {
         tensor.is_cuda.__get__: lambda _: True,
         tensor.is_cpu.__get__: lambda _: False,
-        tensor.device.__get__: lambda _: torch.device("cuda", 0),
-        tensor.get_device: lambda _: 0,
+        tensor.device.__get__: lambda this: torch.device("cuda", machine.owner(this)),
+        tensor.get_device: lambda this: machine.owner(this),
         tensor.cuda: lambda this, *_, **__: this,
         tensor.cpu: lambda this, *_, **__: this.clone(),
     }
+
+    # What reads and writes no memory that a kernel may have been given.
+    names = (
+        "size",
+        "stride",
+        "numel",
+        "dim",
+        "element_size",
+        "storage_offset",
+        "untyped_storage",
+        "is_contiguous",
+        "view",
+    )
+    alone = {getattr(tensor, name) for name in names}
+    alone |= {getattr(tensor, name).__get__ for name in ("shape", "dtype", "ndim", "layout", "requires_grad", "nbytes")}
+    alone |= {getattr(torch, name) for name in ("empty", "zeros", "ones", "full", "empty_like", "tensor", "arange")}
 
     def here(value: Any) -> Any:
         """A device that is not there as the CPU."""
@@ -165,6 +223,8 @@ def _mode(torch: Any, arrays: Arrays, redirects: bool) -> Any:
                 return function(*args, **named)
             if function in said and args[0].device.type == "cpu":
                 return said[function](*args, **named)
+            if function not in alone:
+                machine.wait()
             named = {name: here(value) for name, value in named.items()}
             if named.get("device") is None or isinstance(named["device"], int):
                 named = (

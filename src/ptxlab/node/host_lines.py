@@ -5,17 +5,16 @@ from __future__ import annotations
 import linecache
 import sys
 from functools import lru_cache
-from pathlib import Path
 
 from ptxlab.report import Source, Span
 
-_HERE = str(Path(__file__).parent.parent)  # of ptxlab
+_NOT_OF_THE_USER = ("ptxlab", "triton", "torch")  # packages whose functions launch for others
 
 
 def host_line() -> Span | None:
-    """The line of the first function outside of ptxlab that is being called; None if its text is not known."""
+    """The line of the user's function that is being called; None if its text is not known."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_NOT_OF_THE_USER):
         frame = frame.f_back
     source = _source_of(frame.f_code.co_filename)
     if source is None:

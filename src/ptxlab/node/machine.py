@@ -15,6 +15,7 @@ from ptxlab.device.arguments import HEAP, HEAP_STEP, AddressSpace
 from ptxlab.device.coverage import Coverage, Schedule
 from ptxlab.device.options import Extent, LaunchOptions
 from ptxlab.device.result import Result
+from ptxlab.emulate.host.host_order import STREAMS
 from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory, Snapshot
 from ptxlab.emulate.runtime.order.devices import MOST_GRIDS
 from ptxlab.emulate.team import TeamGrid, run_team
@@ -27,6 +28,7 @@ from ptxlab.node.operations import Operation, after
 from ptxlab.node.streams import Event, Stream
 from ptxlab.report import KernelError, is_failure
 from ptxlab.report.deprecation import renamed
+from ptxlab.services import service
 
 MOST_GPUS = 16
 
@@ -103,6 +105,7 @@ class Node:
             for device in self._devices:
                 device.peers.update(range(gpus))
         self.capturing: Graph | None = None
+        self.order = STREAMS  # how messages say that the host orders launches
         self._queue: list[Operation] = []
         self._modules: dict[tuple[int, int], tuple[ir.Module, str, ModuleMemory]] = {}
 
@@ -130,6 +133,15 @@ class Node:
     def capture(self) -> AbstractContextManager[Graph]:
         """Capture a graph: `with node.capture() as graph` has all streams add to it what is launched on them."""
         return capture(self)
+
+    def emulated(self, target: str | int | None = None, **options: Any) -> AbstractContextManager[Any]:
+        """Have torch and Triton see the GPUs of this node: `with node.emulated() as ranks: ranks.run(main)`.
+
+        `main` is called on each rank, as torchrun starts a process for each: with `torch.distributed`, symmetric memory
+        and Triton's kernels, which run when the ranks wait for them. `options` are those of `synchronize`.
+        """
+        made: AbstractContextManager[Any] = service("ranks").emulated(self, target, **options)
+        return made
 
     def free(self, array: Array) -> None:
         """Take back the memory of an array."""
@@ -229,6 +241,7 @@ class Node:
             before=sorted(numbers[id(one)] for one in operation.before if id(one) in numbers),
             hidden=[*hidden, *self.memory.freed],
             host_line=operation.host_line,
+            order=self.order,
             is_kernel=operation.is_kernel,
         )
 

@@ -15,9 +15,14 @@ class HostOrder:
     text: str
     verb: str = "launched"
     """What the host has done on those lines."""
+    is_by_line: bool = False
+    """Whether `{first}` is the line above: where each rank runs the same lines, another may have launched earlier."""
 
     def between(self, first: Span | None, second: Span | None) -> str:
         """What to write for two launches, in the order in which the host issues them."""
+        is_below = first is not None and second is not None and first.start > second.start
+        if self.is_by_line and is_below:
+            first, second = second, first
         if first is not None and first == second:
             line = _line(first, None)
             return self.text.format(first=f"the first launch of {line}", second="the second")
@@ -26,6 +31,10 @@ class HostOrder:
 
 STREAMS = HostOrder(
     "order them by an event: `event = stream.record()` after {first}, `stream.wait(event)` before {second}"
+)
+RANKS = HostOrder(
+    "have all ranks wait for each other: `handle.barrier()` of symmetric memory after {first} and before {second}",
+    is_by_line=True,
 )
 GRAPH = HostOrder("let one node depend on the other: `cudaGraphAddDependencies` for {first} and {second}", "added")
 CUDA = HostOrder("order them by an event: `cudaEventRecord` after {first}, `cudaStreamWaitEvent` before {second}")

@@ -58,8 +58,10 @@ class Launcher:
         """The kernel's module, whose findings are shown on the lines of its Python."""
         return module_of(_ptx_of(self.src, self.metadata), self.name)
 
-    def launch(self, grid: tuple[int, int, int], args: Sequence[Any], arrays: Arrays, **options: Any) -> Result:
-        """Run it on the emulator."""
+    def prepared(
+        self, grid: tuple[int, int, int], args: Sequence[Any], arrays: Arrays
+    ) -> tuple[tuple[int, int, int], int, list[Any], dict[str, Any]]:
+        """The extents of a launch, its threads, its parameters, and options of its own."""
         metadata = self.metadata
         kernel = self.module[self.name]
         clusters = int(getattr(metadata, "num_ctas", 1))
@@ -77,17 +79,19 @@ class Launcher:
         hidden = len(kernel.parameters) - len(values)
         for memory, kind in list(zip(scratch, ("global", "profile"), strict=True))[: max(hidden, 0)]:
             values.append(arrays.pointer(memory, f"Triton's {kind} scratch memory"))
+        own = {
+            "shared": int(metadata.shared),
+            "cluster": (clusters, 1, 1) if clusters > 1 else None,
+            "cooperative": bool(getattr(metadata, "launch_cooperative_grid", False)),
+        }
+        return (grid[0] * clusters, grid[1], grid[2]), 32 * int(metadata.num_warps), values, own
+
+    def launch(self, grid: tuple[int, int, int], args: Sequence[Any], arrays: Arrays, **options: Any) -> Result:
+        """Run it on the emulator."""
+        extents, block, values, own = self.prepared(grid, args, arrays)
+        kernel = self.module[self.name]
         with arrays.on_host() as copied:
-            result = kernel.launch(
-                (grid[0] * clusters, grid[1], grid[2]),
-                32 * int(metadata.num_warps),
-                values,
-                shared=int(metadata.shared),
-                cluster=(clusters, 1, 1) if clusters > 1 else None,
-                cooperative=bool(getattr(metadata, "launch_cooperative_grid", False)),
-                device="cpu",
-                **options,
-            )
+            result = kernel.launch(extents, block, values, device="cpu", **own, **options)
         result.copied = copied
         return result
 

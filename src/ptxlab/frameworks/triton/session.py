@@ -19,7 +19,7 @@ from ptxlab.device.options import DETECTORS, LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.frameworks.arrays import Arrays, NumpyArray
 from ptxlab.frameworks.packages import package
-from ptxlab.frameworks.torch_as_cpu import torch_as_cpu
+from ptxlab.frameworks.torch_as_cpu import Machine, torch_as_cpu
 from ptxlab.frameworks.triton.copies import without_copies
 from ptxlab.frameworks.triton.driver import EmulatorDriver, UnknownPropertyError
 from ptxlab.frameworks.triton.launcher import Launcher
@@ -61,6 +61,8 @@ class Session:
     """Whether kernels are compiled and not launched."""
     prints: bool = True
     """Whether what kernels print is printed, as on a GPU."""
+    mode: Callable[[], Any] | None = field(default=None, repr=False)
+    """What other threads enter to see the same torch."""
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
@@ -134,7 +136,7 @@ def emulated(
     ...     kernel[(4,)](x, y, 1024, BLOCK=256)
     >>> session.launches[0].result.counters["instructions"]  # doctest: +SKIP
     """
-    with _opened(Session(target_of(target), configs, _checked(options)), cuda) as session:
+    with opened(Session(target_of(target), configs, _checked(options)), cuda) as session:
         yield session
 
 
@@ -161,7 +163,7 @@ def run(
     options = {name: value for name, value in named.items() if name in OPTIONS and name not in known}
     others = {name: value for name, value in named.items() if name not in options}
     session = Session(target_of(target), configs, _checked(options), prints=False)
-    with _opened(session, True):
+    with opened(session, True):
         try:
             kernel.run(*args, grid=grid if callable(grid) else _extents(grid), warmup=False, **others)
         except TypeError as caught:
@@ -244,7 +246,7 @@ def _unknown(caught: KeyError, known: set[str]) -> Exception:
 
 
 @contextmanager
-def _opened(session: Session, cuda: bool) -> Iterator[Session]:
+def opened(session: Session, cuda: bool, machine: Machine | None = None) -> Iterator[Session]:
     """A session while it is open: Triton's driver, and what it does with arrays and configurations, are replaced."""
     if session.configs not in ("first", "all"):
         raise ValueError(f"configs={session.configs!r}: there are 'first' and 'all'")
@@ -261,7 +263,7 @@ def _opened(session: Session, cuda: bool) -> Iterator[Session]:
         stack.enter_context(patch.object(autotuner.Autotuner, "run", _with_choice(autotuner.Autotuner.run, session)))
         stack.enter_context(patch.object(autotuner.Autotuner, "_bench", _untimed(autotuner.Autotuner._bench, session)))
         stack.enter_context(patch.object(import_module("triton.testing"), "do_bench", run_once))
-        stack.enter_context(torch_as_cpu(session.arrays, session.target, cuda))
+        session.mode = stack.enter_context(torch_as_cpu(session.arrays, session.target, cuda, machine))
         _open.append(session)
         stack.callback(_open.pop)
         yield session
