@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from ptxlab.emulate.host.recording import HostRecorder
 
 LONG = 10  # seconds of `timeout` that include those which a runtime takes that is compiled for this kernel
+# A kernel is translated for lanes that execute it together (see `translate.lanes`), which takes LLVM some time, for
+# launches of so many threads, and after it has run for so many seconds.
+MANY_THREADS = 1 << 16
+SHORT = 0.1
 GRACE = 1.0  # seconds that compiling may take beside those of `timeout`
 
 
@@ -57,6 +61,9 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
         if timeout is not None and until is not None:
             until = min(time.perf_counter() + timeout, until)
         result, outcome = _run(compiled, emulated, args, options, configuration, until)
+        if not options.detectors:
+            key = emulated.digest, kernel.name
+            _spent[key] = _spent.get(key, 0) + result.seconds
     if outcome == "interrupted":
         raise Interrupted(result.diagnostics)
     if is_failure(result.diagnostics, options.on_error):
@@ -72,7 +79,19 @@ def compiled_for(
     checks = bool(options.detectors)
     module, digest = emulated.module, emulated.digest
     record = None if options.record is None else options.record.recorded
-    return compile_kernel(module, kernel, digest, checks, options.profile, preemption, arithmetic, until, record)
+    is_watched = checks or options.profile or preemption != NEVER or record is not None
+    together = not is_watched and (_threads(options) >= MANY_THREADS or _spent.get((digest, kernel.name), 0) >= SHORT)
+    return compile_kernel(
+        module, kernel, digest, checks, options.profile, preemption, arithmetic, until, record, together
+    )
+
+
+def _threads(options: LaunchOptions) -> int:
+    """How many threads a launch has."""
+    return math.prod((*options.grid, *options.block))
+
+
+_spent: dict[tuple[str, str], float] = {}  # seconds that kernels have run in this process
 
 
 def _run(

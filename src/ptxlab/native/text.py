@@ -58,6 +58,20 @@ class Builder:
         weights = "" if likely is None else f", !prof !{int(likely)}"
         self.close(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
 
+    def phi(self, type: str, *ways: tuple[str, str]) -> str:
+        """A value that depends on where the jump came from: texts and the labels of blocks."""
+        return self.value(f"phi {type} {', '.join(f'[ {text}, %{label} ]' for text, label in ways)}")
+
+    # Where one text is executed for several threads at a time, a condition may hold in some of them.
+
+    def any(self, condition: str) -> str:
+        """Whether a condition holds in some thread."""
+        return condition
+
+    def where(self, condition: str, type: str, yes: str, no: str) -> str:
+        """`yes` for the threads in which a condition holds that holds in some, else `no`."""
+        return yes
+
     def __str__(self) -> str:
         return "\n".join(line if isinstance(line, str) else "\n".join(line) for line in self.lines)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ptxlab.native import Pointer, struct, u8, u32, u64
 
+GROUP = 16  # lanes that execute a kernel together, where it was translated for that; see `translate.lanes`
+
 
 @struct
 class Site:
@@ -32,6 +34,7 @@ class Program:
     """The kernel that a worker runs."""
 
     entry: Pointer[u8]  # the code of the kernel
+    lanes: Pointer[u8]  # the code of the kernel for `GROUP` lanes; null if there is none
     sites: Pointer[Site]
     callees: Pointer[Callee]
     counters: Pointer[u64]  # how often parts of the kernel were executed

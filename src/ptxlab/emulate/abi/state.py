@@ -196,6 +196,8 @@ class Block:
     registers: BlockRegisters
     is_recorded: u32
     copies_started: u32  # `cp.async` that were recorded
+    is_fresh: u32  # whether no thread has run by itself since all were put at the start of the kernel
+    unused: u32
 
 
 @struct

@@ -114,10 +114,10 @@ def _times(code: list[ir.Instruction], blocks: list[tuple[int, int]], counters: 
     times = [0] * len(code)
     for (start, end), count in zip(blocks, counters, strict=False):
         if start == end and start >= 0:
-            times[start] = count
+            times[start] += count
         for number in range(start, end):
             if not is_counted_apart(code[number]):
-                times[number] = count
+                times[number] += count
     return times
 
 

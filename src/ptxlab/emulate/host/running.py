@@ -21,6 +21,7 @@ from ptxlab.device.options import Extents
 from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
 from ptxlab.emulate.abi import state, thread_parts
+from ptxlab.emulate.abi.code import GROUP
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.host_order import HostOrder
 from ptxlab.emulate.host.merging import merged_findings
@@ -203,6 +204,11 @@ class RunningLaunch:
             for worker in self.workers:
                 worker.record.part("memory").set(allocation_count=len(self.regions))
                 worker.forget_hints()
+
+    @property
+    def is_together(self) -> bool:
+        """Whether lanes execute the kernel together: it is translated for that, and rows of threads are long enough."""
+        return bool(self.compiled.facts["lanes"] and self.block[0] % GROUP == 0 and self.place is None)
 
     @property
     def is_clean(self) -> bool:

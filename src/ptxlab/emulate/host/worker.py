@@ -78,6 +78,7 @@ class HostWorker:
         self.record.set(host=ctypes.cast(launch.callback, ctypes.c_void_p).value or 0)
         self.record.part("code").set(
             entry=compiled.address("entry"),
+            lanes=compiled.address("lanes") if launch.is_together else 0,
             sites=compiled.address("sites"),
             callees=compiled.address("callees"),
             callee_count=len(layout.function_numbers(compiled.module)),

@@ -65,7 +65,7 @@ def _in_window(function: Function, address: LlvmAddress, bytes: int, kind: int) 
         count = str(function.unit.parameter_size // bytes)
     else:
         base, size = _WINDOWS[address.space or ""]
-        count = function.size_in(size, _exponent(bytes))
+        count = function.size_in(size, exponent(bytes))
     near, far = builder.new_label("near"), builder.new_label("far")
     inside = builder.value(f"icmp ult i64 {_rotated(function, at, bytes)}, {count}")
     builder.branch(inside, near, far, likely=True)
@@ -84,7 +84,7 @@ def _in_cluster(function: Function, address: LlvmAddress, bytes: int, kind: int)
     builder, at = function.builder, address.value.text
     near, far, found, fail = (builder.new_label(name) for name in ("near", "far", "found", "fail"))
     inside = builder.value(
-        f"icmp ult i64 {_rotated(function, at, bytes)}, {function.size_in('%shared_size', _exponent(bytes))}"
+        f"icmp ult i64 {_rotated(function, at, bytes)}, {function.size_in('%shared_size', exponent(bytes))}"
     )
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
@@ -107,7 +107,7 @@ def _by_hint(function: Function, address: LlvmAddress, bytes: int, kind: int) ->
     near, far, found = (builder.new_label(name) for name in ("near", "far", "found"))
     number = function.unit.hint()
     hint, is_kept = hint_pointer(function, number), function.hints.keep(number)
-    fields = {name: register(number, name) if is_kept else _field(function, hint, name) for name in FIELDS}
+    fields = {name: register(number, name) if is_kept else field(function, hint, name) for name in FIELDS}
     base = builder.value(f"load i64, ptr {fields['base']}")
     distance = builder.value(f"sub i64 {at}, {base}")
     count = builder.value(f"load i64, ptr {fields['count']}")
@@ -134,7 +134,8 @@ def _by_hint(function: Function, address: LlvmAddress, bytes: int, kind: int) ->
     return builder.value(f"phi ptr [ {direct}, %{near} ], [ {searched}, %{moved} ]")
 
 
-def _exponent(bytes: int) -> int:
+def exponent(bytes: int) -> int:
+    """The power of two that a size is."""
     assert bytes & (bytes - 1) == 0, f"{bytes} bytes have no alignment"
     return bytes.bit_length() - 1
 
@@ -143,10 +144,11 @@ def _rotated(function: Function, distance: str, bytes: int) -> str:
     """An offset rotated right: as many aligned pieces, or more than there can be."""
     if bytes == 1:
         return distance
-    return function.builder.value(f"call i64 @llvm.fshr.i64(i64 {distance}, i64 {distance}, i64 {_exponent(bytes)})")
+    return function.builder.value(f"call i64 @llvm.fshr.i64(i64 {distance}, i64 {distance}, i64 {exponent(bytes)})")
 
 
-def _field(function: Function, hint: str, name: str) -> str:
+def field(function: Function, hint: str, name: str) -> str:
+    """The address of a field of a hint."""
     offset = offset_of(address_spaces.Hint, name)
     return function.builder.value(f"getelementptr i8, ptr {hint}, i64 {offset}") if offset else hint
 

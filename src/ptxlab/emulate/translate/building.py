@@ -95,10 +95,12 @@ def translate_kernel(
     arithmetic: Arithmetic,
     record: Recorded | None,
     until: float | None,
+    together: bool = False,
 ) -> bytes:
     """A kernel as machine code, and what running it needs to know."""
     refuse(module, kernel)
     begin = partial(Unit, module, kernel, checks, profile, preemption, arithmetic=arithmetic, record=record)
+    begin = partial(begin, together=together)
     unit, codes = effort.make(begin, until)
     facts = {
         "calls": sorted(unit.calls.runtime_functions),
@@ -114,6 +116,8 @@ def translate_kernel(
         "registers": -(-(registers_at_start(kernel) or 0) // 8) * 8,
         "local_sizes": unit.local_sizes,
         "talks": unit.talks,
+        "lanes": unit.together and not unit.apart and not unit.flat,
+        "apart": unit.apart,
         "clock": "read_clock" in unit.calls.runtime_functions,
         "stack": unit.uses_stack,
         "written": unit.tracking.written,

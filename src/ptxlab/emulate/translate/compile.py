@@ -179,6 +179,7 @@ def compile_kernel(
     arithmetic: Arithmetic | None = None,
     until: float | None = None,
     record: Recorded | None = None,
+    together: bool = False,
 ) -> Compiled:
     """The machine code of a kernel, from the cache if it has been there before; `OutOfTimeError` after `until`.
 
@@ -186,11 +187,12 @@ def compile_kernel(
     """
     arithmetic = arithmetic or own_arithmetic(module)
     how = f"{checks} {arithmetic.key} {profile} {preemption} {'' if record is None else record}"
+    how += " together" if together else ""
     key = f"kernel {how} {effort.HIGHEST} {kernel.name} {_sources()} {digest}"
     loaded = _loaded.pop(key, None)
     if loaded is None:
         packed = engine.cached(
-            key, lambda: _build(module, kernel, checks, profile, preemption, arithmetic, record, until)
+            key, lambda: _build(module, kernel, checks, profile, preemption, arithmetic, record, until, together)
         )
         text, *codes = _unpacked(packed)
         facts = json.loads(text)

@@ -35,6 +35,17 @@ class Counting:
         self.changes: set[int] = set()
         self.looks: dict[int, bool] = {}
 
+    def mark(self) -> tuple[int, int, int, set[int], dict[int, bool]]:
+        """What is counted so far."""
+        sizes = len(self.counters), len(self.traffic), len(self.amounts)
+        return *sizes, set(self.changes), dict(self.looks)
+
+    def go_back(self, mark: tuple[int, int, int, set[int], dict[int, bool]]) -> None:
+        """Forget what was added since."""
+        counters, traffic, amounts, changes, looks = mark
+        del self.counters[counters:], self.traffic[traffic:], self.amounts[amounts:]
+        self.changes, self.looks = set(changes), dict(looks)
+
     def count_block(self, function: Function, start: int, end: int) -> None:
         """Count how often a basic block runs."""
         function.block_counter = self._count(function, (function.first + start, function.first + end))
@@ -88,6 +99,7 @@ class Counting:
         builder = function.builder
         index = len(self.counters)
         self.counters.append(what)
+        amount = function.times(amount)
         at = builder.value(f"getelementptr i64, ptr %counters, i64 {index}")
         count = builder.value(f"load i64, ptr {at}")
         builder.emit(f"store i64 {builder.value(f'add i64 {count}, {amount}')}, ptr {at}")
@@ -101,6 +113,8 @@ class Counting:
         if not isinstance(size, int):
             counter = self.count_here(function, resize(size, 64, signed=False))
         space = (address.space or "generic").partition("::")[0]
+        if counter < 0 and function.is_repeated:
+            return
         self.traffic.append((function.instruction_number, space, kind, bytes, counter))
 
     def count_access(

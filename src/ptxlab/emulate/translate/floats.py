@@ -111,15 +111,18 @@ def _flush(b: Builder, pattern: str) -> str:
 
 def _unless(b: Builder, condition: str, type: str, usual: str, write: Callable[[], str]) -> str:
     """`usual`, or in the rare case of `condition` what `write` writes a block for."""
-    here, rare, after = (b.new_label(hint) for hint in ("usual", "rare", "known"))
+    here, rare, last, after = (b.new_label(hint) for hint in ("usual", "rare", "last", "known"))
+    is_rare = b.any(condition)
     b.jump(here)
     b.label(here)
-    b.branch(condition, rare, after, likely=False)
+    b.branch(is_rare, rare, after, likely=False)
     b.label(rare)
-    other = write()
+    other = b.where(condition, type, write(), usual)
+    b.jump(last)
+    b.label(last)
     b.jump(after)
     b.label(after)
-    return b.value(f"phi {type} [ {usual}, %{here} ], [ {other}, %{rare} ]")
+    return b.phi(type, (usual, here), (other, last))
 
 
 def _soft(b: Builder, operation: str, type: str, operands: Sequence[str], rounding: str, flags: int, call: Call) -> str:

@@ -33,6 +33,8 @@ class Frame:
         self.resumes: list[str] = []
         self._slots: dict[object, int] = {}
         self._size = HEADER
+        self.entries: dict[int, int] = {}  # where a thread continues that starts with a block, its frame being filled
+        self._entered: list[saving.Wait] = []
         self._waits: list[tuple[list[str], list[str]]] = []
         self._steps: list[list[saving.RegisterUse]] = [[] for _ in function.flow.blocks]
         self._carried: dict[tuple[str, int], str] = {}
@@ -140,6 +142,17 @@ class Frame:
         if function.recording is not None:
             function.recording.begin()
 
+    def enter(self, target: int) -> None:
+        """Have a thread be able to start with a block, after others have saved all its registers."""
+        builder, live = self.function.builder, self.function.live.at_start[target]
+        label = builder.new_label("resume")
+        self.resumes.append(label)
+        self.entries[target] = len(self.resumes)
+        builder.label(label)
+        self._entered.append(saving.Wait(live, False, target, [], builder.gap(), fetched=live))
+        self.function.hints.resume(target)
+        builder.jump(f"b{target}")
+
     def pause(self, status: int = thread_parts.YIELDED) -> None:
         """Let others run before this instruction starts."""
         step = saving.RegisterUse(0, 0, 0)
@@ -175,11 +188,9 @@ class Frame:
         waits = [wait for steps in self._steps for step in steps for wait in step.waits]
         if sum(wait.saved.bit_count() + wait.fetched.bit_count() for wait in waits) > MOST_SAVED:
             raise GaveUpError
-        for steps in self._steps:
-            for step in steps:
-                for wait in step.waits:
-                    for index in saving.members(wait.saved | wait.fetched):
-                        self._save_and_fetch(self.function.registers.by_index[index], wait)
+        for wait in (*waits, *self._entered):
+            for index in saving.members(wait.saved | wait.fetched):
+                self._save_and_fetch(self.function.registers.by_index[index], wait)
 
     def _save_and_fetch(self, register: ir.Register, wait: saving.Wait) -> None:
         function, type = self.function, bits_of(register.type)

@@ -48,6 +48,8 @@ MOST_BITS = 50_000_000  # of all sets of registers at the instructions of a func
 class Function:
     """A PTX function while it is translated."""
 
+    is_repeated = False  # whether what it moves is known already, from another translation of the same instructions
+
     def __init__(self, unit: Unit, function: ir.Function, number: int) -> None:
         self.unit = unit
         self.function = function
@@ -75,6 +77,7 @@ class Function:
         self.block_counter = 0
         self.guard_counter = (-1, 0)
         self._sizes: dict[str, str] = {}
+        self.entered: set[int] = set()  # blocks at whose start a thread continues that was one of several lanes
         self.record_size = 0  # bytes of the largest that it passes to the runtime, see `records`
 
     def _find_live(self) -> Liveness:
@@ -132,6 +135,10 @@ class Function:
         number, counter = self.guard_counter
         return counter if number == self.instruction_number else self.block_counter
 
+    def times(self, amount: str) -> str:
+        """How much is counted where each thread counts this."""
+        return amount
+
     # The fields of the thread.
 
     def field_pointer(self, name: str) -> str:
@@ -179,6 +186,8 @@ class Function:
             self._translate_block(block.number)
         if self.recording is not None:
             self.recording.finish()
+        for number in sorted(self.entered):
+            self.frame.enter(number)
         self.frame.fill_waits()
         entry += self.hints.fill()
         entry += self.registers.declarations()
@@ -187,9 +196,13 @@ class Function:
         if self.record_size:
             entry.append(f"  %record = alloca [{self.record_size} x i8], align 16")
             entry += sharing("%record", f"[{self.record_size} x i8]")
-        cases = " ".join(f"i32 {index}, label %{label}" for index, label in enumerate(self.frame.resumes, 1))
-        entry.append(f"  switch i32 %resume, label %start [ {cases} ]")
+        entry += self._beginning()
         return f"define internal void @{self.name}(ptr noalias %thread) nounwind {{\n{builder}\n}}\n"
+
+    def _beginning(self) -> list[str]:
+        """What ends the first block: a jump to where the thread continues."""
+        cases = " ".join(f"i32 {index}, label %{label}" for index, label in enumerate(self.frame.resumes, 1))
+        return [f"  switch i32 %resume, label %start [ {cases} ]"]
 
     def _entry_loads(self) -> list[str]:
         loads = []

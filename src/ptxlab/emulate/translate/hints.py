@@ -50,6 +50,10 @@ class LoopHints:
         self._kept[loop].append(number)
         return True
 
+    def is_kept(self, number: int) -> bool:
+        """Whether some loop keeps a hint."""
+        return any(number in kept for kept in self._kept.values())
+
     def go(self, source: int, target: int) -> None:
         """Read what a loop keeps where a jump leads into it."""
         if self._loop_of.get(source) != self._loop_of.get(target):

@@ -23,6 +23,8 @@ from ptxlab.emulate.translate.calls import Calls
 from ptxlab.emulate.translate.contraction import Pairs, contract
 from ptxlab.emulate.translate.counting import Counting
 from ptxlab.emulate.translate.function import Function
+from ptxlab.emulate.translate.lane_text import NotTogetherError
+from ptxlab.emulate.translate.lanes import LaneFunction
 from ptxlab.emulate.translate.passing import Signature, argument_value, receive_value, signature
 from ptxlab.emulate.translate.preemption import LOGGED, NEVER
 from ptxlab.emulate.translate.recording import RecordingPlan
@@ -55,6 +57,7 @@ class Unit:
         *,
         arithmetic: Arithmetic | None = None,
         record: Recorded | None = None,
+        together: bool = False,
         flat: bool = False,
         until: float | None = None,
     ) -> None:
@@ -63,6 +66,8 @@ class Unit:
         self.arithmetic = arithmetic or own_arithmetic(module)
         self.pairs = self.contracted = 0  # sums that may be contracted with a product, and that are
         self.recording = None if record is None else RecordingPlan(record.lines)
+        self.together = together  # whether lanes execute it together where they can; see `lanes`
+        self.apart = ""  # why they cannot
         self.flat = flat  # see `registers`
         self.until = until
         self.hurried = False  # whether there would be better machine code if there was more time
@@ -98,7 +103,9 @@ class Unit:
         A large kernel is not worth much of LLVM's time, but what it calls is: there the work of `mma` is done.
         """
         translated = [Function(self, function, number) for number, function in enumerate(self.functions)]
+        lanes = self._lanes_of(translated[0])
         bodies = [function.text() for function in translated]
+        bodies += [] if lanes is None else [lanes.text()]
         self.blocks = sum(len(function.flow.blocks) for function in translated)
         by_name = {function.function.name: function for function in translated}
         callees = [self._callee(by_name.get(name)) for name in self.numbers]
@@ -109,6 +116,7 @@ class Unit:
         calls = self.calls
         tables = [
             "@entry = alias void (ptr), ptr @f0",
+            *(["@lanes = alias void (ptr), ptr @f0.lanes"] if lanes is not None else []),
             f"@callees = constant [{len(callees)} x {_ROW}] [ {', '.join(callees)} ]",
             f"@sites = constant [{len(calls.sites)} x {_ROW}] [ {', '.join(calls.sites)} ]",
         ]
@@ -128,6 +136,18 @@ class Unit:
         outside.append(sharing_function(TABLES[1], calls.constant_types, natives))
         called = [*outside, *calls.constants, natives, runtime, _without_metadata(natives)]
         return "\n".join([kernel, *declared, runtime, METADATA, "!2 = !{}\n"]), "\n".join(called)
+
+    def _lanes_of(self, entry: Function) -> LaneFunction | None:
+        """The kernel for several lanes at a time, if that is wanted and possible."""
+        if not self.together:
+            return None
+        try:
+            lanes = LaneFunction(entry)
+        except NotTogetherError as problem:
+            self.apart = str(problem)
+            return None
+        entry.entered = lanes.entries
+        return lanes
 
     def instructions_of(self, function: ir.Function) -> tuple[list[ir.Instruction], list[Match | None]]:
         """The instructions of a function and their forms; sums that are contracted are other ones."""

@@ -142,6 +142,12 @@ def start_threads(block: Pointer[Block]) -> None:
         begin_order(block)
     if is_launch_recorded(worker):
         choose_recorded(block)
+    if block.is_fresh != 0:
+        for index in range(block.count):
+            block.threads[index].status = READY
+            block.threads[index].resume = 0
+        return
+    block.is_fresh = u32(cast(u64, worker.code.lanes) != 0)
     frame = block.memory.frames
     for index in range(block.count):
         thread = block.threads + index

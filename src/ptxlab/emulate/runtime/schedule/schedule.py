@@ -38,8 +38,9 @@ from ptxlab.emulate.runtime.schedule.random import next_random
 from ptxlab.emulate.runtime.schedule.registers import gets_registers
 from ptxlab.emulate.runtime.schedule.steps import is_logged, log_collective
 from ptxlab.emulate.runtime.schedule.teams import leader_of
+from ptxlab.emulate.runtime.schedule.together import run_together
 from ptxlab.emulate.runtime.tensor_memory.execution import finish_operations
-from ptxlab.native import Pointer, address_of, atomic_load, boolean, call, native, u32, u64
+from ptxlab.native import Pointer, address_of, atomic_load, boolean, call, cast, native, u32, u64
 
 # What became of a cluster when it gave its core back.
 FINISHED = 0
@@ -79,6 +80,7 @@ def run_thread(thread: Pointer[Thread]) -> None:
     """Run a thread until it waits; one that does nothing but call lets others run now and then."""
     steps: u32 = 0
     thread.ran = 1
+    thread.block.is_fresh = 0
     while thread.status == READY:
         call(None, thread.code, thread)
         steps += 1
@@ -255,6 +257,9 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
     changes: u64 = 0
     while True:
         ran = False
+        has_lanes = cast(u64, block.worker.code.lanes) != 0
+        if has_lanes and (run_together(block, base, lanes) or block.worker.fault.kind != 0):
+            return 0
         seen: u32 = 0  # what lanes do after this pass, a bit for each status
         for lane in range(lanes):
             thread = block.threads + (base + lane)

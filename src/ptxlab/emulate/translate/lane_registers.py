@@ -1,0 +1,146 @@
+"""The registers of lanes that execute a kernel together: scalars where lanes have the same value, else vectors.
+
+What a register can hold is found by translating: a register that is given something else than it was thought to hold
+becomes a vector, and the function is translated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.emulate.translate.lane_text import VARYING, Linear, Shape, Varying, wide
+from ptxlab.emulate.translate.registers import Registers, variable
+from ptxlab.emulate.translate.values import LlvmValue, bits_of
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.lanes import LaneFunction
+
+Key = tuple[int, int]  # the number of a register, and of its element
+
+
+class LaneRegisters(Registers):
+    """The registers of a function while that is translated for lanes."""
+
+    def __init__(self, function: LaneFunction, shapes: dict[Key, Shape | None]) -> None:
+        super().__init__(function, function.instructions, function.effects)
+        self._lanes = function
+        self._shapes = shapes  # of what is written to them, as far as is known; None: uniform
+        self._names: dict[Key, tuple[str, str | None]] = {}  # their values here, also as a `float`
+        self._changed: set[Key] | None = None  # since a guard holds
+        self.has_changed = False  # whether something else was found out than the text before relies on
+        for register in self.by_index.values():
+            for element in range(register.vector):
+                self._declare(register, element)
+
+    def _declare(self, register: ir.Register, element: int) -> None:
+        """Have the builder know what the variable of a register holds."""
+        shape = self._shapes.get((register.index, element))
+        held, variables = variable(register, element), self._lanes.builder.variables
+        if shape is not None:
+            variables[held] = shape
+            if register.index in self._sums:
+                variables[f"{held}.raw"] = VARYING
+
+    def declarations(self) -> Iterator[str]:
+        """The variables, which are zero at the start: lanes that take no part compute with them, too."""
+        for register in self.by_index.values():
+            for element in range(register.vector):
+                held, type = variable(register, element), bits_of(register.type)
+                shape = self._shapes.get((register.index, element))
+                yield from _zeroed(held, wide(type) if isinstance(shape, Varying) else type)
+                if isinstance(shape, Linear) and shape.extension is not None:
+                    yield from _zeroed(f"{held}.start", "i32")
+        for index in sorted(self._sums):
+            is_scalar = self._shapes.get((index, 0)) is None
+            yield from _zeroed(f"%r{index}.raw", "float" if is_scalar else wide("float"))
+
+    def get(self, register: ir.Register, element: int = 0) -> LlvmValue:
+        key, builder = (register.index, element), self._lanes.builder
+        held = variable(register, element)
+        if key not in self._names:
+            text = builder.value(f"load {bits_of(register.type)}, ptr {held}")
+            raw = f"{held}.raw" if register.index in self._sums else None
+            if self._labels != builder.labels:
+                return LlvmValue(self._lanes, register.type, text, raw)
+            self._remember_name(key, text, raw)
+        return LlvmValue(self._lanes, register.type, *self._names[key])
+
+    def put(
+        self, register: ir.Register, text: str, element: int = 0, raw: str | None = None, undefined: str = "0"
+    ) -> None:
+        lanes, builder, key = self._lanes, self._lanes.builder, (register.index, element)
+        mask = lanes.kept_by(register.index)  # of lanes that are written, while others keep their value
+        shape = VARYING if mask is not None else builder.shapes.get(text)
+        if register.index in self._sums and isinstance(shape, Linear):
+            shape = VARYING
+        shape = self._join(key, shape)
+        self._declare(register, element)
+        held, type = variable(register, element), bits_of(register.type)
+        if raw is not None and raw[:2] == "%r":
+            raw = builder.value(f"load float, ptr {raw}")
+        if register.index in self._sums and raw is None:
+            raw = builder.value(f"bitcast i32 {text} to float")
+        exact = text, raw if register.type.width == 32 else None
+        if isinstance(shape, Varying):
+            text = self._blended(mask, type, text, held)
+            if raw is not None and register.index in self._sums:
+                raw = self._blended(mask, "float", raw, f"{held}.raw")
+            type, float = wide(type), wide("float")
+        else:
+            float = "float"
+            if isinstance(shape, Linear) and shape.extension is not None:
+                own = builder.shapes.get(text)
+                if isinstance(own, Linear) and own.extension is not None:
+                    builder.lines.append(f"  store i32 {own.extension.start}, ptr {held}.start")
+        builder.lines.append(f"  store {type} {text}, ptr {held}")
+        if register.index in self._sums:
+            builder.lines.append(f"  store {float} {raw}, ptr {held}.raw")
+        # What it is here is known better than what its variable can hold.
+        self._remember_name(key, *(exact if mask is None else (text, None)))
+
+    def _blended(self, mask: str | None, type: str, text: str, held: str) -> str:
+        builder = self._lanes.builder
+        text = builder.widened(type, text)
+        if mask is None:
+            return text
+        old = builder.vector(f"load {wide(type)}, ptr {held}")
+        return builder.vector(f"select {wide('i1')} {mask}, {wide(type)} {text}, {wide(type)} {old}")
+
+    def _join(self, key: Key, shape: Shape | None) -> Shape | None:
+        """What a register holds that is also given this."""
+        if key not in self._shapes:
+            self._shapes[key] = shape
+            self.has_changed = True
+            return shape
+        known = self._shapes[key]
+        same = known is shape or (isinstance(known, Linear) and isinstance(shape, Linear) and known.kind == shape.kind)
+        if not same and not isinstance(known, Varying):
+            self._shapes[key] = VARYING
+            self.has_changed = True
+        return self._shapes[key]
+
+    def _remember_name(self, key: Key, text: str, raw: str | None) -> None:
+        self._names[key] = text, raw
+        if self._changed is not None:
+            self._changed.add(key)
+
+    def begin_guarded(self) -> None:
+        self._changed = set()
+        self.begin_instruction()
+
+    def end_guarded(self) -> None:
+        for key in self._changed or ():
+            self._names.pop(key, None)
+        self._changed = None
+
+    def forget(self) -> None:
+        self._names.clear()
+
+    def drop(self, live: int) -> None:
+        """Nothing: LLVM finds out what is not read."""
+
+
+def _zeroed(name: str, type: str) -> tuple[str, str]:
+    return f"  {name} = alloca {type}", f"  store {type} zeroinitializer, ptr {name}"

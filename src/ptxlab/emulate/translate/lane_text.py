@@ -1,0 +1,387 @@
+"""LLVM IR of one thread, widened line by line to the lanes that execute it together.
+
+Semantics write the text of one thread. Here a value is one of three: the same in all lanes, and then a scalar as
+before; `Linear`, a scalar for the first lane and a constant step to the next; or a vector with an element for each
+lane. An instruction whose operands are scalars stays as it is, so what is uniform is computed once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi.code import GROUP
+from ptxlab.native import offset_of, size_of
+from ptxlab.native.text import Builder
+
+_TYPE = r"(i\d+|float|double|ptr)"
+_BINARY = re.compile(rf"(\w+) {_TYPE} (\S+), (\S+)$")
+_COMPARE = re.compile(rf"([if]cmp \w+) {_TYPE} (\S+), (\S+)$")
+_CAST = re.compile(rf"(trunc|zext|sext|bitcast) {_TYPE} (\S+) to {_TYPE}$")
+_SELECT = re.compile(rf"select i1 (\S+), {_TYPE} (\S+), {_TYPE} (\S+)$")
+_CALL = re.compile(rf"call {_TYPE} @(\S+?)\((.*)\)$")
+_LOAD = re.compile(rf"load {_TYPE}, ptr (%\S+?)(, !.*)?$")
+_NAME = re.compile(r"%[\w.]+")
+_NUMBER = re.compile(r"-?\d+$")
+_THREAD_SIZE = size_of(state.Thread)
+_OF_THREAD = "getelementptr i8, ptr %thread, i64 "
+# What differs from lane to lane of a row of threads, by the offset in the thread; the row has a multiple of `GROUP`.
+_STRIDES = {
+    str(offset_of(state.Thread, name)): stride
+    for name, stride in (("index.x", 1), ("index.y", 0), ("index.z", 0), ("lane", 1), ("number", 1))
+}
+
+
+class NotTogetherError(Exception):
+    """Lanes cannot execute this together; the message says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A sum of 32 bits that was extended to 64: where it wraps around, lanes are not evenly spaced."""
+
+    start: str  # the 32 bits of the first lane
+    step: int  # from lane to lane, of the 32 bits
+    cast: str  # `zext` or `sext`
+    factor: int  # that the extended number was multiplied by
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A value whose name is that of the first lane; the others follow at a distance of `stride`."""
+
+    stride: int
+    extension: Extension | None = None
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What two values must have in common to be held by one variable."""
+        if self.extension is None:
+            return (self.stride,)
+        return self.stride, self.extension.step, self.extension.cast, self.extension.factor
+
+
+@dataclass(frozen=True, slots=True)
+class Varying:
+    """A vector."""
+
+
+Shape = Linear | Varying
+VARYING = Varying()
+
+
+def wide(type: str) -> str:
+    """The vector of a type, an element for each lane."""
+    return f"<{GROUP} x {type}>"
+
+
+class LaneBuilder(Builder):
+    """The text of a function that lanes execute together."""
+
+    __slots__ = ("_buffers", "_fields", "_lane", "is_reporting", "shapes", "thread", "variables")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: dict[str, Shape] = {}  # of values that are not uniform, by their names
+        self.variables: dict[str, Shape] = {}  # of variables on the stack that hold no uniform values
+        self.is_reporting = False  # whether it is written what one of the threads does, for all of them
+        self.thread = "%thread"  # whose thread it is that something is reported of
+        self._fields: dict[str, str] = {}  # pointers to fields of the thread: their offsets
+        self._lane: str | None = None  # the number of the lane whose part is being written, alone
+        self._buffers: list[str] = []
+
+    # Text as one thread has it.
+
+    def emit(self, line: str) -> None:
+        if self._lane is None and any(name in self.shapes for name in _NAME.findall(line)):
+            raise NotTogetherError(line.partition(" ")[0])
+        super().emit(self._of_thread(line))
+
+    def value(self, operation: str) -> str:
+        if self._lane is not None:
+            return super().value(self._of_thread(operation))
+        found = _LOAD.match(operation)
+        if found is not None and found[2] in self.variables:
+            return self._load(found[1], found[2])
+        if found is not None and found[2] in self._fields:
+            return self._load_field(found[1], found[2])
+        if operation.startswith(_OF_THREAD):
+            name = super().value(operation)
+            self._fields[name] = operation.removeprefix(_OF_THREAD)
+            return name
+        if not any(name in self.shapes for name in _NAME.findall(operation)):
+            found = _CAST.match(operation)
+            if found is not None and found[1] != "bitcast" and _NUMBER.match(found[3]):
+                return _cast_number(*found.groups())  # a factor is to be seen as one
+            return super().value(self._of_thread(operation))
+        for pattern, widen in _WIDENING:
+            found = pattern.match(operation)
+            if found is not None:
+                return widen(self, *found.groups())
+        raise NotTogetherError(operation.partition(" ")[0])
+
+    def branch(self, condition: str, yes: str, no: str, likely: bool | None = None) -> None:
+        if condition in self.shapes and self._lane is None:
+            raise NotTogetherError("br")
+        super().branch(condition, yes, no, likely)
+
+    def _of_thread(self, text: str) -> str:
+        """A text in which the thread is the one whose turn it is."""
+        if "%thread" not in text:
+            return text
+        if self._lane is None and not self.is_reporting:
+            raise NotTogetherError("a call of the runtime")
+        return re.sub(r"%thread\b", self.thread, text)
+
+    def plain(self, operation: str) -> str:
+        """A value by an instruction that is written as it is, not widened."""
+        return super().value(operation)
+
+    def vector(self, operation: str) -> str:
+        """The same, where the result has an element for each lane."""
+        name = super().value(operation)
+        self.shapes[name] = VARYING
+        return name
+
+    # Values.
+
+    def splat(self, type: str, text: str) -> str:
+        """A vector of which all elements are the same."""
+        if text[0] != "%":
+            return f"<{', '.join([f'{type} {text}'] * GROUP)}>"
+        one = self.plain(f"insertelement {wide(type)} poison, {type} {text}, i64 0")
+        return self.vector(f"shufflevector {wide(type)} {one}, {wide(type)} poison, <{GROUP} x i32> zeroinitializer")
+
+    def widened(self, type: str, text: str) -> str:
+        """Any value as a vector."""
+        shape = self.shapes.get(text)
+        if isinstance(shape, Varying):
+            return text
+        if shape is None:
+            return self.splat(type, text)
+        base, extension = self.splat(type, text), shape.extension
+        if extension is None:
+            steps = _ramp(type, shape.stride)
+        else:
+            starts = self.splat("i32", extension.start)
+            each = self.vector(f"add {wide('i32')} {starts}, {_ramp('i32', extension.step)}")
+            far, near = (self.vector(f"{extension.cast} {wide('i32')} {x} to {wide(type)}") for x in (each, starts))
+            steps = self.vector(f"sub {wide(type)} {far}, {near}")
+            steps = self.vector(f"mul {wide(type)} {steps}, {self.splat(type, str(extension.factor))}")
+        return self.vector(f"add {wide(type)} {base}, {steps}")
+
+    def is_evenly_spaced(self, shape: Linear) -> str:
+        """Whether the lanes of a value are: its sum of 32 bits does not wrap around between them."""
+        extension = shape.extension
+        if extension is None:
+            return "true"
+        last = (GROUP - 1) * extension.step
+        end = self.plain(f"add i32 {extension.start}, {_wrapped(last, 32)}")
+        first = self.plain(f"{extension.cast} i32 {extension.start} to i64")
+        there = self.plain(f"add i64 {first}, {last}")
+        return self.plain(f"icmp eq i64 {there}, {self.plain(f'{extension.cast} i32 {end} to i64')}")
+
+    def linear(self, text: str, stride: int, extension: Extension | None = None) -> str:
+        """Have a value be that of the first lane."""
+        if stride or extension is not None:
+            self.shapes[text] = Linear(stride, extension)
+        return text
+
+    def any(self, condition: str) -> str:
+        """Whether a condition holds in some lane."""
+        if condition not in self.shapes or self._lane is not None:
+            return condition
+        return self.plain(f"call i1 @llvm.vector.reduce.or.v{GROUP}i1({wide('i1')} {condition})")
+
+    def where(self, condition: str, type: str, yes: str, no: str) -> str:
+        """`yes` in the lanes in which a condition holds that holds in some, else `no`."""
+        if condition not in self.shapes or self._lane is not None:
+            return yes
+        return self.value(f"select i1 {condition}, {type} {yes}, {type} {no}")
+
+    def phi(self, type: str, *ways: tuple[str, str]) -> str:
+        if self._lane is not None or not any(text in self.shapes for text, _ in ways):
+            return super().phi(type, *ways)
+        assert all(self.shapes.get(text) is VARYING or text[0] != "%" for text, _ in ways), ways
+        texts = [(text if text[0] == "%" else self.splat(type, text), label) for text, label in ways]
+        return self.vector(f"phi {wide(type)} {', '.join(f'[ {text}, %{label} ]' for text, label in texts)}")
+
+    def _load(self, type: str, variable: str) -> str:
+        shape = self.variables[variable]
+        if isinstance(shape, Varying):
+            return self.vector(f"load {wide(type)}, ptr {variable}")
+        name, extension = self.plain(f"load {type}, ptr {variable}"), shape.extension
+        if extension is not None:
+            start = self.plain(f"load i32, ptr {variable}.start")
+            extension = Extension(start, extension.step, extension.cast, extension.factor)
+        return self.linear(name, shape.stride, extension)
+
+    def _load_field(self, type: str, pointer: str) -> str:
+        """A field of the thread, where it is known how those of the other lanes differ from that of the first."""
+        offset = self._fields[pointer]
+        if offset not in _STRIDES:
+            raise NotTogetherError("a field of the thread")
+        return self.linear(self.plain(f"load {type}, ptr {pointer}"), _STRIDES[offset])
+
+    # Lane after lane.
+
+    def buffer(self, type: str, vector: str | None = None) -> str:
+        """Memory for an element of each lane, perhaps with those of a vector in it."""
+        bits = "i8" if type == "i1" else type
+        name = f"%lanes.{len(self._buffers)}"
+        self._buffers.append(f"  {name} = alloca [{GROUP} x {bits}], align 64")
+        if vector is not None:
+            vector = vector if type != "i1" else self.vector(f"zext {wide('i1')} {vector} to {wide('i8')}")
+            self.lines.append(f"  store {wide(bits)} {vector}, ptr {name}")
+        return name
+
+    def unbuffered(self, type: str, buffer: str) -> str:
+        """The vector in a buffer."""
+        if type == "i1":
+            bytes = self.vector(f"load {wide('i8')}, ptr {buffer}")
+            return self.vector(f"trunc {wide('i8')} {bytes} to {wide('i1')}")
+        return self.vector(f"load {wide(type)}, ptr {buffer}")
+
+    def element(self, type: str, buffer: str) -> str:
+        """An element of a buffer, of the lane whose part is being written."""
+        found = self.plain(f"load {'i8' if type == 'i1' else type}, ptr {self._at(type, buffer)}")
+        return self.plain(f"trunc i8 {found} to i1") if type == "i1" else found
+
+    def put_element(self, type: str, buffer: str, text: str) -> None:
+        if type == "i1":
+            text, type = self.plain(f"zext i1 {text} to i8"), "i8"
+        self.lines.append(f"  store {type} {text}, ptr {self._at(type, buffer)}")
+
+    def _at(self, type: str, buffer: str) -> str:
+        return self.plain(f"getelementptr {'i8' if type == 'i1' else type}, ptr {buffer}, i64 {self._lane}")
+
+    @contextmanager
+    def each_lane(self, mask: str | None = None) -> Iterator[str]:
+        """Write the part of one lane, which is executed for all of them, or those of a mask, in order."""
+        assert self._lane is None
+        active = None if mask is None else self.buffer("i1", mask)
+        head, body, end, after = (self.new_label(name) for name in ("lane", "part", "next", "together"))
+        self.lines.append("  store i64 0, ptr %lane")
+        self.jump(head)
+        self.label(head)
+        outside = self.thread
+        self._lane = self.plain("load i64, ptr %lane")
+        if active is None:
+            self.jump(body)
+        else:
+            self.branch(self.element("i1", active), body, end)
+        self.label(body)
+        offset = self.plain(f"mul i64 {self._lane}, {_THREAD_SIZE}")
+        self.thread = self.plain(f"getelementptr i8, ptr %thread, i64 {offset}")
+        yield self._lane
+        self.jump(end)
+        self.label(end)
+        following = self.plain(f"add i64 {self._lane}, 1")
+        self.lines.append(f"  store i64 {following}, ptr %lane")
+        more = self.plain(f"icmp ult i64 {following}, {GROUP}")
+        self._lane, self.thread = None, outside
+        self.branch(more, head, after)
+        self.label(after)
+
+    def declarations(self) -> list[str]:
+        """The variables that the text needs besides registers."""
+        return ["  %lane = alloca i64", *self._buffers]
+
+    # Widening.
+
+    def _binary(self, operation: str, type: str, a: str, b: str) -> str:
+        shapes = self.shapes.get(a), self.shapes.get(b)
+        if VARYING not in shapes:
+            shape = _combined(operation, shapes, b)
+            if shape is not None:
+                return self.linear(self.plain(f"{operation} {type} {a}, {b}"), shape.stride, shape.extension)
+        first, second = (self.widened(type, x) for x in (a, b))
+        return self.vector(f"{operation} {wide(type)} {first}, {second}")
+
+    def _compare(self, operation: str, type: str, a: str, b: str) -> str:
+        first, second = (self.widened(type, x) for x in (a, b))
+        return self.vector(f"{operation} {wide(type)} {first}, {second}")
+
+    def _cast(self, operation: str, type: str, a: str, to: str) -> str:
+        shape = self.shapes[a]
+        if isinstance(shape, Linear):
+            if operation == "trunc":
+                return self.linear(self.plain(f"trunc {type} {a} to {to}"), shape.stride)
+            if operation in ("zext", "sext") and (type, to) == ("i32", "i64") and abs(shape.stride) < 1 << 24:
+                extension = Extension(a, shape.stride, operation, 1)
+                return self.linear(self.plain(f"{operation} i32 {a} to i64"), shape.stride, extension)
+        return self.vector(f"{operation} {wide(type)} {self.widened(type, a)} to {wide(to)}")
+
+    def _select(self, condition: str, type: str, a: str, _: str, b: str) -> str:
+        if condition[0] != "%" or condition not in self.shapes:
+            first, second = (self.widened(type, x) for x in (a, b))
+            return self.vector(f"select i1 {condition}, {wide(type)} {first}, {wide(type)} {second}")
+        choice = self.widened("i1", condition)
+        first, second = (self.widened(type, x) for x in (a, b))
+        return self.vector(f"select {wide('i1')} {choice}, {wide(type)} {first}, {wide(type)} {second}")
+
+    def _call(self, type: str, symbol: str, arguments: str) -> str:
+        given = [argument.split(" ") for argument in arguments.split(", ")]
+        if symbol.startswith("llvm."):
+            name = re.sub(r"\.([if]\d+)", rf".v{GROUP}\1", symbol)
+            texts = [
+                f"i1 {text}" if of == "i1" and text[0] != "%" else f"{wide(of)} {self.widened(of, text)}"
+                for of, text in given
+            ]
+            return self.vector(f"call {wide(type)} @{name}({', '.join(texts)})")
+        buffers = [
+            (of, text, self.buffer(of, self.widened(of, text)) if text in self.shapes else None) for of, text in given
+        ]
+        results = self.buffer(type)
+        with self.each_lane():
+            texts = [f"{of} {text if held is None else self.element(of, held)}" for of, text, held in buffers]
+            self.put_element(type, results, self.plain(f"call {type} @{symbol}({', '.join(texts)})"))
+        return self.unbuffered(type, results)
+
+
+def _combined(operation: str, shapes: Sequence[Shape | None], second: str) -> Linear | None:
+    """The shape of a sum, or of a product with a constant, of values that are linear or uniform."""
+    a, b = (shape if isinstance(shape, Linear) else Linear(0) for shape in shapes)
+    if operation in ("add", "sub"):
+        if a.extension is not None and b.stride == 0 and b.extension is None:
+            return a
+        if operation == "add" and b.extension is not None and a.stride == 0 and a.extension is None:
+            return b
+        if a.extension is None and b.extension is None:
+            return Linear(a.stride + (b.stride if operation == "add" else -b.stride))
+        return None
+    factor = None
+    if _NUMBER.match(second):
+        factor = int(second) if operation == "mul" else 1 << int(second) if operation == "shl" else None
+    if factor is None or not 0 < abs(factor) < 1 << 16 or abs(a.stride * factor) >= 1 << 24:
+        return None
+    if a.extension is None:
+        return Linear(a.stride * factor)
+    e = a.extension
+    return Linear(a.stride * factor, Extension(e.start, e.step, e.cast, e.factor * factor))
+
+
+def _ramp(type: str, stride: int) -> str:
+    return f"<{', '.join(f'{type} {_wrapped(lane * stride, int(type[1:]))}' for lane in range(GROUP))}>"
+
+
+def _cast_number(operation: str, type: str, number: str, to: str) -> str:
+    value, width = int(number), int(type[1:])
+    return str(_wrapped(value & ((1 << width) - 1) if operation == "zext" else value, int(to[1:])))
+
+
+def _wrapped(value: int, width: int) -> int:
+    value &= (1 << width) - 1
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+_WIDENING: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (
+    (_COMPARE, LaneBuilder._compare),
+    (_CAST, LaneBuilder._cast),
+    (_SELECT, LaneBuilder._select),
+    (_CALL, LaneBuilder._call),
+    (_BINARY, LaneBuilder._binary),
+)

@@ -1,0 +1,457 @@
+"""A kernel for several lanes of a warp at a time: the same semantics, with vectors where lanes differ.
+
+The lanes that are at the same basic block execute it together; of several blocks, the first in the text comes first, so
+that lanes which branched apart converge where their paths meet. `%active` are the lanes that execute, `%wait.7` those
+that wait at the start of block 7. Which blocks lanes can wait at is known when a block is translated: where there are
+none, nothing is asked, and lanes keep no old values for others.
+
+What lanes cannot do together leaves the kernel to the code of single threads (`NotTogetherError`). So does a loop that
+runs for very long, in which a thread may poll what others write: the lanes continue as threads at the same blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.emulate.abi import state, thread_parts
+from ptxlab.emulate.abi.code import GROUP
+from ptxlab.emulate.translate import lane_memory
+from ptxlab.emulate.translate.frame import Frame
+from ptxlab.emulate.translate.function import Function
+from ptxlab.emulate.translate.hints import LoopHints
+from ptxlab.emulate.translate.lane_registers import Key, LaneRegisters
+from ptxlab.emulate.translate.lane_text import LaneBuilder, NotTogetherError, Shape, wide
+from ptxlab.emulate.translate.machine import LlvmMachine
+from ptxlab.emulate.translate.registers import variable
+from ptxlab.emulate.translate.saving import members
+from ptxlab.emulate.translate.undefined import Undefined
+from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of
+from ptxlab.ir.flow import END
+from ptxlab.isa import Jump, Match
+from ptxlab.isa.types import type_named
+from ptxlab.native import offset_of, size_of
+
+if TYPE_CHECKING:
+    from ptxlab.isa.effects import Access, Effects
+
+PASSES = 12  # over a function, until what its registers hold is known
+TURNS = 256  # of as many backward jumps as a thread takes in one turn, until lanes continue as threads
+_NONE = "zeroinitializer"
+_ALL = f"<{', '.join(['i1 true'] * GROUP)}>"
+_JUMPS = (None, Jump.BRANCH, Jump.RETURN, Jump.EXIT)
+
+
+class LaneMachine(LlvmMachine):
+    """The machine of lanes: memory is accessed by all of them, and what only a thread can do is refused."""
+
+    function: LaneFunction
+
+    def load(
+        self,
+        address: LlvmAddress,
+        type: str,
+        count: int = 1,
+        *,
+        when: LlvmValue | None = None,
+        order: str = "",
+    ) -> tuple[LlvmValue, ...]:
+        if when is not None:
+            raise NotTogetherError("a load under a condition")
+        return lane_memory.load(self.function, address, type_named(type), count, order)
+
+    def store(
+        self, address: LlvmAddress, values: Sequence[LlvmValue], *, when: LlvmValue | None = None, order: str = ""
+    ) -> None:
+        if when is not None:
+            raise NotTogetherError("a store under a condition")
+        lane_memory.store(self.function, address, values, order)
+
+
+class LaneFunction(Function):
+    """A kernel while it is translated for lanes; what is known of it is that of the function for threads."""
+
+    is_repeated = True
+    builder: LaneBuilder
+
+    def __init__(self, single: Function) -> None:
+        """Find out what registers hold and where lanes branch apart; `NotTogetherError` if lanes cannot run it."""
+        refuse(single)
+        self.__dict__.update(single.__dict__)
+        self.single = single
+        self.name = f"{single.name}.lanes"
+        self.divergent: set[int] = set()  # the branches that lanes can take different ways at
+        self._shapes: dict[Key, Shape | None] = {}
+        counted, hints = self.unit.counting.mark(), self.unit.hints
+        for _ in range(PASSES):
+            known = len(self.divergent)
+            self.text()
+            self.unit.counting.go_back(counted)
+            self.unit.hints = hints
+            if not self.registers.has_changed and known == len(self.divergent):
+                return
+        raise NotTogetherError("what its registers hold")
+
+    def _begin(self) -> None:
+        """Start to translate, as if nothing had been."""
+        self.builder = LaneBuilder()
+        self.machine = LaneMachine(self)
+        self.frame = Frame(self)
+        self.hints = LoopHints(self)
+        self.registers: LaneRegisters = LaneRegisters(self, self._shapes)
+        self.undefined = Undefined(self)
+        self.position = self.record_size = 0
+        self._sizes = {}
+        self.guard: str | None = None  # the lanes in which the guard of an instruction holds, where they differ
+        self.waiting, self.is_partial = self._find_waiting()
+        self.entries: set[int] = set()
+
+    def text(self) -> str:
+        """The function as LLVM IR; the last time after that for threads."""
+        self._begin()
+        return super().text()
+
+    def _beginning(self) -> list[str]:
+        lines = [*self.builder.declarations(), f"  %turns = alloca i32\n  store i32 {TURNS}, ptr %turns"]
+        lines += [f"  %active = alloca {wide('i1')}\n  store {wide('i1')} {_ALL}, ptr %active"]
+        lines += [f"  %active.count = alloca i64\n  store i64 {GROUP}, ptr %active.count"]
+        for block in sorted(self.waiting):
+            lines.append(f"  %wait.{block} = alloca {wide('i1')}\n  store {wide('i1')} {_NONE}, ptr %wait.{block}")
+        return [*lines, "  br label %start"]
+
+    # Which lanes execute.
+
+    def _find_waiting(self) -> tuple[dict[int, set[int]], set[int]]:
+        """For each block where other lanes can wait meanwhile; and the blocks that not all lanes need execute."""
+        waiting: dict[int, set[int]] = {0: set()}
+        exited: set[int] = set()
+        pending = [0]
+        while pending:
+            number = pending.pop()
+            for targets in self._ways(number):
+                places = sorted((waiting[number] | set(targets)) - {END})
+                # Of those that jump, some get to each target that is not the end, if they do not all take one way.
+                last = max(targets) if END not in targets else len(self.flow.blocks)
+                for next in (place for place in places if place <= last):
+                    before = waiting.get(next), next in exited
+                    later = {place for place in places if place > next}
+                    waiting[next] = waiting.get(next, set()) | later
+                    if END in targets or number in exited:
+                        exited.add(next)
+                    if (waiting[next], next in exited) != before:
+                        pending.append(next)
+        return waiting, {number for number in waiting if waiting[number] or number in exited}
+
+    def _ways(self, number: int) -> list[tuple[int, ...]]:
+        """Where lanes get to from a block: a target for all of them, or several for some of them each."""
+        block = self.flow.blocks[number]
+        position = block.end - 1
+        instruction = self.instructions[position]
+        after = number + 1 if number + 1 < len(self.flow.blocks) else END
+        if instruction.opcode.jump is None:
+            return [(after,)]
+        target = self.flow.targets[position][0] if instruction.opcode.jump is Jump.BRANCH else END
+        if instruction.guard is None:
+            return [(target,)]
+        return [(target, after)] if position in self.divergent else [(target,), (after,)]
+
+    def mask(self) -> str | None:
+        """The lanes that execute what is being translated; None: all of them."""
+        if self.guard is not None:
+            return self.guard
+        if self.block_number not in self.is_partial:
+            return None
+        return self.builder.vector(f"load {wide('i1')}, ptr %active")
+
+    def is_full(self) -> str:
+        """Whether those are all lanes."""
+        if self.guard is None and self.block_number not in self.is_partial:
+            return "true"
+        return self.builder.plain(f"icmp eq i64 {self.times('1')}, {GROUP}")
+
+    def times(self, amount: str) -> str:
+        if amount != "1":
+            raise NotTogetherError("an amount")
+        if self.guard is not None:
+            return self._number_of(self.guard)
+        if self.block_number not in self.is_partial:
+            return str(GROUP)
+        return self.builder.plain("load i64, ptr %active.count")
+
+    def _number_of(self, mask: str) -> str:
+        bits = self.builder.plain(f"bitcast {wide('i1')} {mask} to i{GROUP}")
+        count = self.builder.plain(f"call i{GROUP} @llvm.ctpop.i{GROUP}(i{GROUP} {bits})")
+        return self.builder.plain(f"zext i{GROUP} {count} to i64")
+
+    def kept_by(self, register: int) -> str | None:
+        """The lanes that a result is for, if others need what they have in its register; otherwise None."""
+        if self.guard is not None:
+            return self.guard
+        if self.live.block_of and any(
+            self.live.at_start[block] >> register & 1 for block in self.waiting.get(self.block_number, ())
+        ):
+            return self.mask()
+        return None
+
+    # Instructions.
+
+    def _translate_block(self, number: int) -> None:
+        self.position = self.flow.blocks[number].start
+        if number not in self.waiting:  # no lane gets there
+            self.builder.label(f"b{number}")
+            self.builder.close("unreachable")
+            return
+        super()._translate_block(number)
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Report what goes wrong of the first thread that executes."""
+        builder, mask = self.builder, self.mask()
+        outside, builder.is_reporting = builder.thread, True
+        if mask is not None:
+            builder.thread = self._first_thread(mask)
+        yield
+        builder.thread, builder.is_reporting = outside, False
+
+    def _first_thread(self, mask: str) -> str:
+        builder = self.builder
+        bits = builder.plain(f"bitcast {wide('i1')} {mask} to i{GROUP}")
+        first = builder.plain(f"call i{GROUP} @llvm.cttz.i{GROUP}(i{GROUP} {bits}, i1 false)")
+        offset = builder.plain(f"mul i64 {builder.plain(f'zext i{GROUP} {first} to i64')}, {size_of(state.Thread)}")
+        return builder.plain(f"getelementptr i8, ptr %thread, i64 {offset}")
+
+    def _translate_guarded(self, instruction: ir.Instruction, guard: ir.Guard, match: Match | None) -> None:
+        builder = self.builder
+        assert isinstance(guard.register, ir.Register)
+        condition = self.registers.get(guard.register).text
+        if condition not in builder.shapes:
+            super()._translate_guarded(instruction, guard, match)
+            return
+        taken = self._part_of_active(condition, guard.negated)
+        if instruction.opcode.jump is not None:
+            self.divergent.add(self.position)
+            target = self.flow.targets[self.position][0] if instruction.opcode.jump is Jump.BRANCH else END
+            number = self.block_number
+            after = number + 1 if number + 1 < len(self.flow.blocks) else END
+            self._part(target, taken, after, self._part_of_active(condition, not guard.negated))
+            return
+        assert match is not None
+        self.guard = taken
+        skips = bool(match.effects.accesses)
+        then, end = builder.new_label("then"), builder.new_label("after")
+        if skips:
+            builder.branch(builder.any(taken), then, end)
+            builder.label(then)
+            self.registers.begin_guarded()
+        self.unit.counting.count_guarded(self)
+        self._translate_unguarded(instruction, match)
+        if skips:
+            builder.jump(end)
+            builder.label(end)
+            self.registers.end_guarded()
+        self.guard = None
+
+    def _part_of_active(self, condition: str, negated: bool) -> str:
+        """The lanes that execute and in which a condition holds, or does not."""
+        builder, mask = self.builder, self.mask()
+        if negated:
+            condition = builder.vector(f"xor {wide('i1')} {condition}, {_ALL}")
+        if mask is None:
+            return condition
+        return builder.vector(f"select {wide('i1')} {mask}, {wide('i1')} {condition}, {wide('i1')} {_NONE}")
+
+    # Control flow.
+
+    def go(self, target: int) -> None:
+        """All lanes that execute jump to a block; those that wait at an earlier one come first."""
+        if target == END:
+            self.leave()
+            return
+        number = self.block_number
+        places = self.waiting.get(number, set())
+        earlier = [place for place in sorted(places) if place < target]
+        if target <= number:
+            self._burn([(target, self._active())])
+        if earlier:
+            self._wait_at(target, self._active())
+            self._dispatch([*earlier, target])
+            return
+        if target in places:
+            self._wait_at(target, self._active())
+            self._enter(target)
+            return
+        self.hints.go(number, target)
+        self.builder.jump(f"b{target}")
+
+    def _part(self, target: int, taken: str, after: int, others: str) -> None:
+        """Some of the lanes that execute jump to a block, or exit, and others continue."""
+        number = self.block_number
+        ways = [(target, taken), (after, others)]
+        if any(END < place <= number for place, _ in ways):
+            self._burn(ways)
+        for place, mask in ways:
+            if place == END:
+                self._exit_lanes(mask)
+            else:
+                self._wait_at(place, mask)
+        places = sorted((self.waiting.get(number, set()) | {target, after}) - {END})
+        last = max(target, after) if END not in (target, after) else len(self.flow.blocks)
+        self._dispatch([place for place in places if place <= last], is_certain=END not in (target, after))
+
+    def _active(self) -> str:
+        return self.mask() or _ALL
+
+    def _wait_at(self, block: int, mask: str) -> None:
+        """Have lanes wait at the start of a block."""
+        builder = self.builder
+        before = builder.vector(f"load {wide('i1')}, ptr %wait.{block}")
+        both = builder.vector(f"or {wide('i1')} {before}, {mask}")
+        builder.lines.append(f"  store {wide('i1')} {both}, ptr %wait.{block}")
+
+    def _dispatch(self, places: Sequence[int], *, is_certain: bool = True) -> None:
+        """Execute the first of some blocks at which lanes wait; if it is certain that there is one."""
+        builder = self.builder
+        for index, place in enumerate(places):
+            if is_certain and index == len(places) - 1:
+                break
+            enter, other = builder.new_label("enter"), builder.new_label("other")
+            waiting = builder.vector(f"load {wide('i1')}, ptr %wait.{place}")
+            builder.branch(builder.any(waiting), enter, other)
+            builder.label(enter)
+            self._enter(place)
+            builder.label(other)
+        if is_certain and places:
+            self._enter(places[-1])
+        else:
+            builder.close("ret void")
+
+    def _enter(self, block: int) -> None:
+        """Have the lanes execute that wait at a block."""
+        builder = self.builder
+        mask = builder.vector(f"load {wide('i1')}, ptr %wait.{block}")
+        builder.lines.append(f"  store {wide('i1')} {mask}, ptr %active")
+        builder.lines.append(f"  store i64 {self._number_of(mask)}, ptr %active.count")
+        builder.lines.append(f"  store {wide('i1')} {_NONE}, ptr %wait.{block}")
+        self.hints.resume(block)
+        builder.jump(f"b{block}")
+
+    def leave(self) -> None:
+        self.exit()
+
+    def exit(self) -> None:
+        """End the lanes that execute."""
+        self._exit_lanes(self.mask())
+        self._dispatch(sorted(self.waiting.get(self.block_number, set())), is_certain=False)
+
+    def _exit_lanes(self, mask: str | None) -> None:
+        bits: str | int = (1 << GROUP) - 1
+        if mask is not None:
+            bits = self.builder.plain(f"bitcast {wide('i1')} {mask} to i{GROUP}")
+            bits = self.builder.plain(f"zext i{GROUP} {bits} to i32") if GROUP < 32 else bits
+        self.builder.lines.append(f"  call void @{self.unit.calls.runtime('exit_together')}(ptr %thread, i32 {bits})")
+
+    # Long loops.
+
+    def _burn(self, ways: Sequence[tuple[int, str]]) -> None:
+        """A jump backwards costs fuel; in the end lanes continue as threads, at the blocks that they jump to."""
+        builder = self.builder
+        less = builder.plain(f"sub i32 {builder.plain('load i32, ptr %fuel')}, 1")
+        builder.lines.append(f"  store i32 {less}, ptr %fuel")
+        rest, apart, more, on = (builder.new_label(name) for name in ("rest", "apart", "more", "on"))
+        builder.branch(builder.plain(f"icmp eq i32 {less}, 0"), rest, on, likely=False)
+        builder.label(rest)
+        stop = builder.plain(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'stop')}")
+        stop = builder.plain(f"load ptr, ptr {stop}")
+        stopped = builder.plain(f"icmp ne i32 {builder.plain(f'load atomic i32, ptr {stop} monotonic, align 4')}, 0")
+        turns = builder.plain(f"sub i32 {builder.plain('load i32, ptr %turns')}, 1")
+        builder.lines.append(f"  store i32 {turns}, ptr %turns")
+        ends = builder.plain(f"or i1 {stopped}, {builder.plain(f'icmp eq i32 {turns}, 0')}")
+        builder.branch(ends, apart, more, likely=False)
+        builder.label(more)
+        builder.lines.append("  store i32 %quantum, ptr %fuel")
+        builder.jump(on)
+        builder.label(apart)
+        for place, mask in ways:
+            self._become_threads(place, mask)
+        for place in sorted(self.waiting.get(self.block_number, ())):
+            self._become_threads(place, builder.vector(f"load {wide('i1')}, ptr %wait.{place}"))
+        builder.close("ret void")
+        builder.label(on)
+
+    def _become_threads(self, block: int, mask: str) -> None:
+        """Have lanes continue as threads at the start of a block."""
+        builder, frame = self.builder, self.single.frame
+        if block == END:
+            self._exit_lanes(mask)
+            return
+        self.entries.add(block)
+        kept = []
+        for index in members(self.live.at_start[block]):
+            register = self.registers.by_index[index]
+            type = bits_of(register.type)
+            for element in range(register.vector):
+                text = builder.value(f"load {type}, ptr {variable(register, element)}")
+                offset = frame.offset((index, element), register.type.width // 8)
+                kept.append((type, builder.buffer(type, builder.widened(type, text)), offset))
+        with builder.each_lane(mask):
+            thread = builder.thread
+            at = builder.plain(f"getelementptr i8, ptr {thread}, i64 {offset_of(state.Thread, 'memory.frame')}")
+            own = builder.plain(f"load ptr, ptr {at}")
+            for type, buffer, offset in kept:
+                slot = builder.plain(f"getelementptr i8, ptr {own}, i64 {offset}")
+                builder.lines.append(f"  store {type} {builder.element(type, buffer)}, ptr {slot}")
+            for name, value in (
+                ("resume", frame.entries.get(block, 0)),
+                ("waiting.instruction", self.first + self.flow.blocks[block].start),
+                ("status", thread_parts.YIELDED),
+            ):
+                at = builder.plain(f"getelementptr i8, ptr {thread}, i64 {offset_of(state.Thread, name)}")
+                builder.lines.append(f"  store i32 {value}, ptr {at}")
+
+
+def refuse(function: Function) -> None:
+    """Say what of a function lanes cannot do together."""
+    unit = function.unit
+    reasons: list[tuple[str, bool]] = [
+        ("calls", len(unit.functions) > 1 or bool(unit.services)),
+        ("detectors, preemption, a profile or a recording", _is_observed(function)),
+        ("clusters", unit.ranked),
+        ("atomic operations or strong accesses", unit.talks or bool(function.points)),
+        ("local memory", bool(function.locals.size)),
+        ("the carry flag", function.uses_carry),
+        ("a large function", unit.flat),
+    ]
+    for reason, holds in reasons:
+        if holds:
+            raise NotTogetherError(reason)
+    for instruction, match in zip(function.instructions, function.matches, strict=True):
+        if instruction.opcode.jump not in _JUMPS or (match is not None and not _is_plain(match.effects)):
+            raise NotTogetherError(instruction.opcode.text)
+
+
+def _is_observed(function: Function) -> bool:
+    unit = function.unit
+    return bool(unit.tracking.checks or unit.preemption or unit.counting.profile or function.recording)
+
+
+def _is_plain(effects: Effects) -> bool:
+    """Whether an instruction only computes, or loads and stores."""
+    return not (
+        effects.steps
+        or effects.fences
+        or effects.converges
+        or effects.barrier
+        or effects.elects
+        or effects.more_registers
+        or effects.fewer_registers
+        or effects.mma
+        or not all(map(_is_weak, effects.accesses))
+    )
+
+
+def _is_weak(access: Access) -> bool:
+    """Whether an access is a load or store that no other thread waits for."""
+    is_plain = access.kind != "update" and not access.is_async and access.space != "local"
+    return is_plain and access.order in ("weak", "constant")
