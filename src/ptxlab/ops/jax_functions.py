@@ -141,7 +141,9 @@ def _activation(name: str) -> Callable[[Tensor], Tensor]:
     return functions[name]
 
 
-def gated_matmul(x: Array, w1: Array, w2: Array, activation: str, scales: Sequence[object], out: Array | None) -> object:
+def gated_matmul(
+    x: Array, w1: Array, w2: Array, activation: str, scales: Sequence[object], out: Array | None
+) -> object:
     """As `ptxlab.kernels.gated_matmul`."""
     refuse_out(out)
     _check_product(x, w1)
