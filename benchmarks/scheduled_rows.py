@@ -140,7 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--seconds", type=float, default=300.0)
-    parser.add_argument("--only", action="append", help="a kernel; all of them unless told")
+    parser.add_argument("--only", action="append", help="a kernel, in place of all of them")
     given = parser.parse_args()
     torch, end = require_torch(), time.time() + given.seconds
     bench = Bench(torch)

@@ -8,7 +8,6 @@ from typing import Literal, get_args
 
 from ptxlab.report.diagnostic import Diagnostic
 from ptxlab.report.full import full
-from ptxlab.report.github import github
 from ptxlab.report.source import Span
 from ptxlab.report.terminal import colored, plain, printable
 
@@ -32,6 +31,8 @@ def render(
 
         return sarif(diagnostics, page_of)
     if format == "github":
+        from ptxlab.report.github import github
+
         return github(diagnostics)
     paint = colored if color else plain
     if format == "concise":

@@ -17,7 +17,7 @@ from ptxlab.frameworks.ranks.turns import Turns
 from ptxlab.frameworks.torch_as_cpu import Machine
 from ptxlab.frameworks.triton.copies import without_copies
 from ptxlab.frameworks.triton.launcher import Launcher
-from ptxlab.frameworks.triton.session import CHECKS, DEFAULT_TARGET, Session, opened, target_of
+from ptxlab.frameworks.triton.session import CHOSEN, DEFAULT_TARGET, Session, opened, target_of
 from ptxlab.node import Node
 from ptxlab.report import Diagnostic, KernelError, is_failure
 
@@ -145,7 +145,7 @@ class Ranks:
             return False
         self._runs += 1
         kernels, self._kernels, kept, self._kept = self._kernels, {}, self._kept, {}
-        result = self.node.synchronize(**{"checks": CHECKS} | self.options | {"on_error": "collect"})
+        result = self.node.synchronize(**{"detectors": CHOSEN} | self.options | {"on_error": "collect"})
         kept.clear()
         for launcher in kernels.values():
             if "checks" not in self.options:
