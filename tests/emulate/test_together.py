@@ -178,7 +178,7 @@ def both_ways(
         monkeypatch.setattr(launching, "_spent", {})
         given = [array.copy() for array in arrays]
         results.append(
-            module["k"].launch(grid, block, given, device="cpu", checks=False, on_error="collect", workers=1, **how)
+            module["k"].launch(grid, block, given, device="cpu", detectors=False, on_error="collect", workers=1, **how)
         )
         memory.append(given)
     assert compiled[0].facts["lanes"], compiled[0].facts["apart"]
@@ -226,7 +226,7 @@ loop:
 def test_a_loop_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     module = kernel("loop:\n bra loop;").module
     monkeypatch.setattr(launching, "MANY_THREADS", 0)
-    found = module["k"].launch(1, 32, [], device="cpu", checks=False, on_error="collect", timeout=0.5)
+    found = module["k"].launch(1, 32, [], device="cpu", detectors=False, on_error="collect", timeout=0.5)
     assert found.diagnostics
 
 

@@ -18,7 +18,6 @@ from ptxlab.cli.compiling import CUDA
 from ptxlab.cli.findings import LISTED
 from ptxlab.cli.plain_arguments import Argument
 from ptxlab.report import Diagnostic, PtxError, error
-from ptxlab.report.deprecation import REMOVED
 from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
@@ -104,23 +103,6 @@ def _gpu(context: click.Context, parameter: click.Parameter, value: str | None) 
     return value
 
 
-def _with_old_name(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """What is given, or what an option of an old name gave, which was read before."""
-    return context.meta.get(f"ptxlab.{parameter.name}", value)
-
-
-def _old_name(new: str, name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Keeps what an option of an old name gives for the one of today, `new`, and says how that is called."""
-
-    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value not in (None, ()):
-            old = parameter.opts[0]
-            click.echo(f"warning: `{old}` is called `{new}`; {REMOVED} has no `{old}`", err=True)
-            context.meta[f"ptxlab.{name}"] = value
-
-    return keep
-
-
 _DETECTOR = click.Choice(
     [
         "data-race",
@@ -138,14 +120,10 @@ _DETECTOR = click.Choice(
     ]
 )
 _DETECTOR_OPTIONS = (
-    click.option("--detectors/--no-detectors", default=True, callback=_with_old_name,
+    click.option("--detectors/--no-detectors", default=True,
                  help="Run the detectors: races, uninitialized reads and others. Bounds are always checked."),
-    click.option("--detector", "only", metavar="CODE", multiple=True, type=_DETECTOR, callback=_with_old_name,
+    click.option("--detector", "only", metavar="CODE", multiple=True, type=_DETECTOR,
                  help="Run only the detector of this code; may be repeated."),
-    click.option("--no-checks", flag_value=False, default=None, hidden=True, is_eager=True, expose_value=False,
-                 callback=_old_name("--no-detectors", "detectors")),
-    click.option("--check", multiple=True, type=_DETECTOR, hidden=True, is_eager=True, expose_value=False,
-                 callback=_old_name("--detector", "only")),
 )  # fmt: skip
 
 

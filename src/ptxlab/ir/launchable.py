@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.report import KernelError, PtxError
-from ptxlab.report.deprecation import renamed
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -25,7 +24,6 @@ class Launchable:
 
     __slots__ = ()
 
-    @renamed(checks="detectors")
     def launch(
         self,
         grid: int | Sequence[int],

@@ -20,7 +20,6 @@ from ptxlab.launch.contexts import Context, context_of
 from ptxlab.launch.precision import mistyped_arrays, other_arrays
 from ptxlab.launch.recorded import keep, with_record
 from ptxlab.report import KernelError, error
-from ptxlab.report.deprecation import renamed
 
 if TYPE_CHECKING:
     from ptxlab.emulate.search.explore import Exploration
@@ -110,7 +109,6 @@ def module_of(kernel: ir.Function) -> ir.Module:
     return module
 
 
-@renamed(checks="detectors")
 def explore(
     kernel: ir.Function,
     grid: Extent,

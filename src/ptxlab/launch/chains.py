@@ -19,12 +19,10 @@ from ptxlab.gpu.hardware import Gpu
 from ptxlab.launch import choose, module_of
 from ptxlab.launch.contexts import context_of
 from ptxlab.report import KernelError, is_failure
-from ptxlab.report.deprecation import renamed
 
 OWN = ("shared", "cluster", "cooperative", "overlap")  # options that each grid has for itself
 
 
-@renamed(checks="detectors")
 def launch_chain(
     *grids: Sequence[Any],
     device: str = "auto",

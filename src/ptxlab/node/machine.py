@@ -27,7 +27,6 @@ from ptxlab.node.graphs import Graph, capture
 from ptxlab.node.operations import Operation, after
 from ptxlab.node.streams import Event, Stream
 from ptxlab.report import KernelError, is_failure
-from ptxlab.report.deprecation import renamed
 from ptxlab.services import service
 
 MOST_GPUS = 16
@@ -155,7 +154,6 @@ class Node:
         if array.region.base not in self.memory.regions:
             raise ValueError(f"{array.region.name} is freed")
 
-    @renamed(checks="detectors")
     def synchronize(
         self,
         *,

@@ -18,7 +18,6 @@ from ptxlab.ops.matrices import HALVES, ROW, Matrix
 from ptxlab.ops.operators import Operator, is_traced
 from ptxlab.ops.ready import Workspace
 from ptxlab.ops.xla import is_jax
-from ptxlab.report.deprecation import renamed
 
 _PARTIAL = 6  # the number of the parameter
 _CACHES = (*HALVES, "e4m3")
@@ -28,7 +27,6 @@ _SCHEMA = (
 )
 
 
-@renamed(k_scale="scale_k", v_scale="scale_v")
 def decode_attention(
     q: Array,
     k_cache: Array,

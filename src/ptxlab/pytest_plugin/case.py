@@ -37,7 +37,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,7 +52,6 @@ from ptxlab.cli.arguments import arguments_for, make_arguments, parse_argument, 
 from ptxlab.cli.plain_arguments import TYPES
 from ptxlab.device.structures import leaves
 from ptxlab.report import Diagnostic, render
-from ptxlab.report.deprecation import REMOVED
 
 SEEDS = 3
 WORDS = ("grid", "block", "cluster", "shared", "entry", "args", "detectors", "timeout", "seeds")
@@ -139,7 +137,7 @@ class Case:
         line = " ".join(self.lines("run"))
         if line.startswith("-"):
             return _command_line(line)
-        words = [word.partition("=") for word in _current(line, "checks=", "detectors=").split()]
+        words = [word.partition("=") for word in line.split()]
         for name, _, value in words:
             if name not in WORDS or not value:
                 raise CaseError(f"`run` has `{name}`, and not one of {', '.join(f'{word}=' for word in WORDS)}")
@@ -314,18 +312,10 @@ def _finding(diagnostic: Diagnostic) -> ExpectedFinding:
     return ExpectedFinding(diagnostic.level, diagnostic.code, tuple(dict.fromkeys(lines)))
 
 
-def _current(line: str, old: str, new: str) -> str:
-    """A line with a word as it is called today."""
-    if old in line:
-        warnings.warn(f"`{old}` is called `{new}`; {REMOVED} has no `{old}`", DeprecationWarning, 2)
-    return line.replace(old, new)
-
-
 def _command_line(line: str) -> tuple[dict[str, str], list[str]]:
     """The words of `run` where it is written as options of `ptxlab run`."""
     from ptxlab.cli.run import command
 
-    line = _current(line, "--no-checks", "--no-detectors")
     try:
         given, rest, _ = command.make_parser(Context(command)).parse_args(["FILE", *shlex.split(line)])
     except (UsageError, ValueError) as problem:

@@ -22,7 +22,6 @@ from ptxlab.frameworks.numba.values import Values
 from ptxlab.frameworks.packages import numba_cuda
 from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic, KernelError, is_failure
-from ptxlab.report.deprecation import renamed
 
 DEFAULT_TARGET = "sm_90a"
 _THREADS = 256  # of a block of `forall`, where a driver would say how many are best
@@ -82,7 +81,6 @@ class Session:
             _raise_exception(kernel, module)
 
 
-@renamed(checks="detectors")
 @contextmanager
 def emulated(target: str = DEFAULT_TARGET, **options: object) -> Iterator[Session]:
     """Run Numba's kernels on the emulator while this context is open; host code stays as it is.

@@ -148,7 +148,7 @@ class Ranks:
         result = self.node.synchronize(**{"detectors": CHOSEN} | self.options | {"on_error": "collect"})
         kept.clear()
         for launcher in kernels.values():
-            if "checks" not in self.options:
+            if "detectors" not in self.options:
                 kernel = launcher.module[launcher.name]
                 result.diagnostics = without_copies(result.diagnostics, kernel, launcher.is_gluon)
         self.diagnostics += result.diagnostics

@@ -25,7 +25,6 @@ from ptxlab.frameworks.triton.driver import EmulatorDriver, UnknownPropertyError
 from ptxlab.frameworks.triton.launcher import Launcher
 from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic, Help, KernelError, is_failure
-from ptxlab.report.deprecation import renamed
 
 DEFAULT_TARGET = "sm_90a"
 LEAST = (3, 5)  # of Triton: the earliest that was tried
@@ -119,7 +118,6 @@ def _cured_by_upgrade(found: Diagnostic) -> Diagnostic:
     return replace(found, helps=(Help(help),))
 
 
-@renamed(checks="detectors")
 @contextmanager
 def emulated(
     target: str | int = DEFAULT_TARGET, *, configs: str = "first", cuda: bool = True, **options: object
