@@ -328,6 +328,19 @@ def test_a_picture_shows_who_computes_and_who_copies_what():
     assert "a cell is 2 x 4 elements" in picture.text()
 
 
+def test_a_picture_shows_the_ring_and_a_timeline_the_copies():
+    s = schedule(matmul).tile(i=8, j=8).blocks().tile(i=2, j=2).threads().tile(x=4).reorder("x", "i", "j")
+    s.stage("a", "b", in_="shared").vectorize("a", "b", 4).pipeline(stages=3)
+    ring = s.draw(k=14).panels[-1]
+    assert [[cell.text if cell else "" for cell in row] for row in ring.cells] == [
+        ["read 0", "copy 3", "copy 3", "read 3"],
+        ["copy 1", "read 1", "", ""],
+        ["copy 2", "copy 2", "read 2", ""],
+    ]
+    assert "cp.async" in s.timeline(m=8, n=8, k=16).text()
+    assert "matmul" in repr(s.record(m=8, n=8, k=8))
+
+
 @pytest.mark.bulk
 def test_estimates_say_what_each_step_changes():
     s = schedule(matmul).tile(i=8, j=8).blocks().threads("i", "j")

@@ -1,4 +1,4 @@
-"""Pictures of a schedule: the order of blocks over the result, the elements of each thread, and who copies what.
+"""Pictures of a schedule: the order of blocks over the result, the elements of each thread, who copies what and when.
 
 All is read from the plan that the kernel is written from.
 """
@@ -29,6 +29,7 @@ def draw(plan: Plan, sizes: Mapping[str, int]) -> Picture:
     panels = [_blocks(plan, sizes)] if state.blocks else []
     panels += [_panel(f"{one.array}: threads of the first block", _owners(plan, one)) for one in stores]
     panels += [_copies(plan, buffer) for buffer in plan.buffers]
+    panels += [_ring(plan, sizes)] if state.pipeline is not None else []
     return Picture(f"{state.algorithm.name}: {', '.join(state.steps) or 'one thread does all of it'}", panels)
 
 
@@ -105,6 +106,35 @@ def _copies(plan: Plan, buffer: Buffer) -> Panel:
     strides = buffer.strides
     above = strides[-2] if len(strides) > 1 else 0
     return _panel(title, found[rows * above + columns * strides[-1]])
+
+
+def _ring(plan: Plan, sizes: Mapping[str, int]) -> Panel:
+    """The tile that each slot of the ring has in each iteration: it is copied ahead, and then read."""
+    state = plan.state
+    assert state.pipeline is not None
+    stages, part = state.pipeline.stages, state.part(state.pipeline.at)
+    count = state.count(part) or -(-state.extent(part.axis).value(sizes) // (part.weight * state.cluster_blocks))
+    shown = min(count, MOST)
+    cells: list[list[Cell | None]] = []
+    for slot in range(stages):
+        tiles = [now + (slot - now) % stages for now in range(shown)]
+        cells.append(
+            [
+                Cell(f"{'read' if tile == now else 'copy'} {tile}", apart(tile), strong=tile == now)
+                if tile < count
+                else None
+                for now, tile in enumerate(tiles)
+            ]
+        )
+    arrays = ", ".join(buffer.stage.array for buffer in plan.buffers if buffer.slots > 1)
+    by = "a warp of its own" if state.specialized else "TMA" if plan.mapped else "all threads"
+    return Panel(
+        f"{arrays}: tiles in slots of the ring, by iteration of {part.name}",
+        cells,
+        [f"slot {slot}" for slot in range(stages)],
+        [str(now) for now in range(shown)],
+        note=f"copied by {by}, {stages - 1} iterations before it is read; {count} iterations in all",
+    )
 
 
 def _panel(title: str, owners: Owners) -> Panel:

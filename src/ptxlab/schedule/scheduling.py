@@ -18,7 +18,9 @@ from typing import Any, Self
 
 from ptxlab.author import Kernel
 from ptxlab.author.lines import SourcePosition, refuse
+from ptxlab.device.record import Record
 from ptxlab.draw.picture import Picture
+from ptxlab.draw.timeline import TimelinePicture, timeline
 from ptxlab.equal import Verdict
 from ptxlab.estimate import Estimate, estimate
 from ptxlab.isa.targets import TARGETS
@@ -51,6 +53,7 @@ from ptxlab.schedule.steps.unroll import unroll
 from ptxlab.schedule.steps.vectorize import vectorize
 from ptxlab.schedule.synchronize import synchronize
 from ptxlab.schedule.tree import BYTES, Plan
+from ptxlab.trace import Trace
 
 STEPS: dict[str, Callable[..., State]] = {
     one.__name__: one
@@ -304,9 +307,24 @@ class Schedule:
         )
 
     def draw(self, **sizes: int) -> Picture:
-        """A picture: the order of blocks over the result, the elements of each thread, and who copies what."""
+        """A picture: the order of blocks over the result, the elements of each thread, who copies what and when."""
         multiples = {name: max(multiples_of(self, name)) for name in self.algorithm.sizes if name not in self.sizes}
         return draw(self.written(multiples)[0], {**self.some_sizes(8), **self.sizes, **sizes})
+
+    def record(self, **sizes: int) -> Trace:
+        """A launch on the emulator, recorded: of one tile and a rest in each direction, or of these sizes."""
+        launch = self.launch_of(*self.arguments({**self.some_sizes(1), **self.sizes, **sizes}))
+        trace = launch.run(device="cpu", record=Record()).trace
+        assert isinstance(trace, Trace)
+        return trace
+
+    def lab(self, height: int = 720, **sizes: int) -> Any:
+        """The same as a page to look around in, in a notebook; needs `ptxlab[notebook]`."""
+        return self.record(**sizes).lab(height)
+
+    def timeline(self, **sizes: int) -> TimelinePicture:
+        """The same as a picture: what the warps of a block, copies and tensor cores did when, in steps."""
+        return timeline(self.record(**sizes).timeline(), repr(self).strip("<>"))
 
     def estimates(self, **sizes: int) -> Estimates:
         """What each step changes, by the estimate: the time of the kernel after it, and what limits that."""
