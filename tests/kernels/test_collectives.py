@@ -58,7 +58,11 @@ class ChangedNode(Node):
 
 
 def run(name: str, ranks: int, count: int, change: Callable[[Any], Any] | None = None, **how: Any) -> Result:
-    """Run a collective twice, on inputs that are copied there before and overwritten after; compare its results."""
+    """Run a collective twice, on inputs that are copied there before; compare its results.
+
+    Inputs and results are overwritten after each, on the stream of their rank: a peer that still reads or writes them
+    then is found.
+    """
     collective, parts, expected = COLLECTIVES[name]
     inputs, results = parts(ranks)
     node = ChangedNode(ranks, None, peers=True)
@@ -66,18 +70,21 @@ def run(name: str, ranks: int, count: int, change: Callable[[Any], Any] | None =
     group = Group(node, 2)
     given = [np.random.default_rng(7).integers(-9, 9, (ranks, inputs * count)).astype(np.float32) for _ in range(2)]
     x = [device.zeros(inputs * count, name="x") for device in node]
-    result = [[device.zeros(results * count, name="result") for device in node] for _ in range(2)]
+    result = [device.zeros(results * count, name="result") for device in node]
+    kept = [[device.zeros(results * count, name="kept") for device in node] for _ in range(2)]
     for turn in range(2):
         for device in node:
             device.copy(x[device.rank], device.array(given[turn][device.rank]))
-        collective(group, x, result[turn])
-    for device in node:
-        device.fill(x[device.rank])
+        collective(group, x, result)
+        for device in node:
+            device.copy(kept[turn][device.rank], result[device.rank])
+            device.fill(result[device.rank], 255)
+            device.fill(x[device.rank], 255)
     found = node.synchronize(on_error="collect", **how)
     if not found.diagnostics:
         for turn in range(2):
             for rank in range(ranks):
-                assert (result[turn][rank].numpy() == expected(given[turn], rank)).all()
+                assert (kept[turn][rank].numpy() == expected(given[turn], rank)).all()
     return found
 
 
@@ -98,7 +105,7 @@ FUSED = {"all_gather_matmul": all_gather_matmul, "matmul_reduce_scatter": matmul
 
 
 def run_fused(name: str, ranks: int, change: Callable[[Any], Any] | None = None, **how: Any) -> Result:
-    """Run a product twice, on matrices that are copied there before and overwritten after; compare its results."""
+    """Run a product twice, on matrices that are copied there before; compare its results; overwrite all of it after."""
     rng = np.random.default_rng(11)
     gathers = name == "all_gather_matmul"
     rows, n, k = 3, 5, 7
@@ -107,21 +114,24 @@ def run_fused(name: str, ranks: int, change: Callable[[Any], Any] | None = None,
     node.change = change
     group = Group(node, 2)
     a, b = ([device.zeros(each, name=name) for device in node] for name, each in (("a", shape), ("b", (k, n))))
-    result = [[device.zeros((rows * ranks if gathers else rows, n)) for device in node] for _ in range(2)]
+    result = [device.zeros((rows * ranks if gathers else rows, n), name="result") for device in node]
+    kept = [[device.zeros(result[0].shape, name="kept") for device in node] for _ in range(2)]
     given = [[rng.integers(-4, 4, (ranks, *each)).astype(np.float32) for each in (shape, (k, n))] for _ in range(2)]
     for turn in range(2):
         for device in node:
             device.copy(a[device.rank], device.array(given[turn][0][device.rank]))
             device.copy(b[device.rank], device.array(given[turn][1][device.rank]))
-        FUSED[name](group, a, b, result[turn])
-    for device in node:
-        device.fill(a[device.rank])
+        FUSED[name](group, a, b, result)
+        for device in node:
+            device.copy(kept[turn][device.rank], result[device.rank])
+            for array in (result, a, b):
+                device.fill(array[device.rank], 255)
     found = node.synchronize(on_error="collect", **how)
     for turn, (x, y) in enumerate(given if not found.diagnostics else []):
         total = np.einsum("rik,rkj->ij", x, y)
         for rank in range(ranks):
             own = x.reshape(-1, k) @ y[rank] if gathers else total[rank * rows : (rank + 1) * rows]
-            assert (result[turn][rank].numpy() == own).all()
+            assert (kept[turn][rank].numpy() == own).all()
     return found
 
 

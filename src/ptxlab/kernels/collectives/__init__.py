@@ -84,7 +84,7 @@ def all_reduce(group: Group, x: Sequence[Array], result: Sequence[Array], varian
         group.launch_on_elements(kernel.all_reduce_two_shot, 3, count, [inputs, buffers], result)
     elif variant == "ring":
         buffers = PointerArray(group.buffers(count - count // ranks))
-        group.launch_on_elements(rings.all_reduce_ring, 2 * ranks, count, [inputs, buffers, PointerArray(result)])
+        group.launch_on_elements(rings.all_reduce_ring, 2 * ranks - 2, count, [inputs, buffers, PointerArray(result)])
     elif variant == "tree":
         group.launch_on_elements(rings.all_reduce_tree, 4, count, [inputs, PointerArray(result)])
     else:

@@ -25,8 +25,7 @@ def all_gather_matmul(
     number: u32, *, RANKS: int = 8,  # noqa: N803 - known when the kernel is written
 ) -> None:  # fmt: skip
     """The rows of `a` of all ranks, one after the other, times `b`: own rows first, others once their rank says so."""
-    for step in range(1, RANKS):
-        send(signals, (rank + step) % RANKS, rank, number, RANKS)
+    send(signals, [(rank + step) % RANKS for step in range(1, RANKS)], rank, number, RANKS)
     for step in range(RANKS):
         other = (rank + step) % RANKS
         if step:
@@ -49,7 +48,7 @@ def matmul_reduce_scatter(
             row, column = other * rows + at // n, at % n
             of_rank(buffers, rank)[row * n + column] = product(a, b, row, column, k, n)
         if step < RANKS - 1:
-            send(signals, other, rank, number, RANKS)
+            send(signals, [other], rank, number, RANKS)
     for step in range(1, RANKS):
         receive(signals, rank, (rank + step) % RANKS, number, RANKS)
     ptx.bar.sync(0)

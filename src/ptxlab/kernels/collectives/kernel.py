@@ -12,6 +12,7 @@ still read it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ptxlab.author import f32, kernel, pointer, ptx, u32, u64
@@ -40,11 +41,12 @@ def synchronize(signals: pointer[u64], rank: u32, number: u32, ranks: int) -> No
     ptx.bar.sync(0)
 
 
-def send(signals: Any, to: Any, rank: Any, number: Any, ranks: int) -> None:
-    """Signal the block of this number on another rank: what this block did before has happened then."""
+def send(signals: Any, to: Sequence[Any], rank: Any, number: Any, ranks: int) -> None:
+    """Signal the block of this number on other ranks, those that there are: what this block did has happened then."""
     ptx.bar.sync(0)
-    with ptx.when(ptx.tid.x == 0):
-        ptx.st.release.sys.global_.u32(of_rank(signals, to, u32) + (ptx.ctaid.x * ranks + rank), number)
+    for other in to:
+        with ptx.when((ptx.tid.x == 0) & (other < ranks)):
+            ptx.st.release.sys.global_.u32(of_rank(signals, other, u32) + (ptx.ctaid.x * ranks + rank), number)
 
 
 def receive(signals: Any, rank: Any, sender: Any, number: Any, ranks: int) -> None:

@@ -21,9 +21,12 @@ def all_reduce_ring(
     inputs: pointer[u64], buffers: pointer[u64], results: pointer[u64], signals: pointer[u64], count: u32, rank: u32,
     number: u32, *, RANKS: int = 8, VECTOR: int = 4,  # noqa: N803 - known when the kernel is written
 ) -> None:  # fmt: skip
-    """Each rank passes parts to the next: sums go around once, then totals; `buffers` hold a part for each step."""
+    """Each rank passes parts to the next: sums go around once, then totals; `buffers` hold a part for each step.
+
+    No barrier is needed before: peers write to `buffers` only what the collective before is done with, and to `results`
+    once the signals of all ranks have come around.
+    """
     part = count // RANKS
-    synchronize(signals, rank, number, RANKS)
     after, before = (rank + 1) % RANKS, (rank + (RANKS - 1)) % RANKS
     for step in range(RANKS - 1):
         own = (rank + (RANKS - step)) % RANKS * part
@@ -32,8 +35,8 @@ def all_reduce_ring(
             if step:
                 value = added(value, load(of_rank(buffers, rank), part * (step - 1) + at, VECTOR))
             store(of_rank(buffers, after), part * step + at, value)
-        send(signals, after, rank, number + (step + 1), RANKS)
-        receive(signals, rank, before, number + (step + 1), RANKS)
+        send(signals, [after], rank, number + step, RANKS)
+        receive(signals, rank, before, number + step, RANKS)
     for at in own_elements(part):
         total = load(of_rank(inputs, rank), after * part + at, VECTOR)
         total = added(total, load(of_rank(buffers, rank), part * (RANKS - 2) + at, VECTOR))
@@ -42,9 +45,10 @@ def all_reduce_ring(
         own = (rank + (RANKS + 1 - step)) % RANKS * part
         for at in own_elements(part):
             store(of_rank(results, after), own + at, load(of_rank(results, rank), own + at, VECTOR))
-        send(signals, after, rank, number + (RANKS + step), RANKS)
-        receive(signals, rank, before, number + (RANKS + step), RANKS)
-    synchronize(signals, rank, number + (2 * RANKS - 1), RANKS)
+        if step < RANKS - 2:  # the last totals arrive before the barrier of all ranks
+            send(signals, [after], rank, number + (RANKS - 1 + step), RANKS)
+            receive(signals, rank, before, number + (RANKS - 1 + step), RANKS)
+    synchronize(signals, rank, number + (2 * RANKS - 3), RANKS)
 
 
 @kernel(target="sm_70")
@@ -65,13 +69,11 @@ def all_reduce_tree(
                 far = load(of_rank(results, child), at, VECTOR)
                 store(of_rank(results, rank), at, added(load(of_rank(results, rank), at, VECTOR), far))
     with ptx.when(rank > 0):
-        send(signals, parent, rank, number + 1, RANKS)
+        send(signals, [parent], rank, number + 1, RANKS)
         receive(signals, rank, parent, number + 2, RANKS)
         for at in own_elements(count):
             store(of_rank(results, rank), at, load(of_rank(results, parent), at, VECTOR))
-    for child in children:
-        with ptx.when(child < RANKS):
-            send(signals, child, rank, number + 2, RANKS)
+    send(signals, children, rank, number + 2, RANKS)
     synchronize(signals, rank, number + 3, RANKS)
 
 
