@@ -125,16 +125,16 @@ class Ranks:
 
     def launch(self, launcher: Launcher, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
         """Launch a kernel of Triton's on the GPU of this rank."""
-        extents, block, values, own = launcher.prepared(grid, args, self.session.arrays)
-        self.keep(args, values)
+        made = launcher.prepared(grid, args, self.session.arrays)
+        self.keep(args, made)
         kernel = launcher.module[launcher.name]
         self._kernels[id(kernel)] = launcher
-        for value in values:
+        for value in made.values:
             region = self.memory.at(value.address) if isinstance(value, Pointer) else None
             if region is not None:
                 self.node.memory.name(region, value.name.partition("`")[2].rstrip("`)"))
-        passed = [struct.pack("<Q", one.address) if isinstance(one, Pointer) else one for one in values]
-        self.node[self.turns.rank].launch(kernel, extents, block, passed, **own)
+        passed = [struct.pack("<Q", one.address) if isinstance(one, Pointer) else one for one in made.values]
+        self.node[self.turns.rank].launch(kernel, made.grid, made.block, passed, **made.own)
 
     def keep(self, *objects: object) -> None:
         """Keep what a launch refers to until it has run."""

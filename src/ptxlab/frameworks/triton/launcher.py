@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -18,6 +18,19 @@ from ptxlab.frameworks.sources import module_from
 from ptxlab.frameworks.triton.values import parameters_of
 
 Run = Callable[["Launcher", tuple[int, int, int], Sequence[Any]], Any]
+
+
+class Prepared(NamedTuple):
+    """A launch that is about to be made."""
+
+    grid: tuple[int, int, int]
+    block: int
+    values: list[Any]
+    """Its parameters."""
+    own: dict[str, Any]
+    """Options of its own."""
+    scratch: list[Any]
+    """Memory that has to be there until it has run."""
 
 
 class Launcher:
@@ -58,10 +71,8 @@ class Launcher:
         """The kernel's module, whose findings are shown on the lines of its Python."""
         return module_of(_ptx_of(self.src, self.metadata), self.name)
 
-    def prepared(
-        self, grid: tuple[int, int, int], args: Sequence[Any], arrays: Arrays
-    ) -> tuple[tuple[int, int, int], int, list[Any], dict[str, Any]]:
-        """The extents of a launch, its threads, its parameters, and options of its own."""
+    def prepared(self, grid: tuple[int, int, int], args: Sequence[Any], arrays: Arrays) -> Prepared:
+        """A launch that is about to be made."""
         metadata = self.metadata
         kernel = self.module[self.name]
         clusters = int(getattr(metadata, "num_ctas", 1))
@@ -84,14 +95,14 @@ class Launcher:
             "cluster": (clusters, 1, 1) if clusters > 1 else None,
             "cooperative": bool(getattr(metadata, "launch_cooperative_grid", False)),
         }
-        return (grid[0] * clusters, grid[1], grid[2]), 32 * int(metadata.num_warps), values, own
+        return Prepared((grid[0] * clusters, grid[1], grid[2]), 32 * int(metadata.num_warps), values, own, scratch)
 
     def launch(self, grid: tuple[int, int, int], args: Sequence[Any], arrays: Arrays, **options: Any) -> Result:
         """Run it on the emulator."""
-        extents, block, values, own = self.prepared(grid, args, arrays)
+        made = self.prepared(grid, args, arrays)
         kernel = self.module[self.name]
         with arrays.on_host() as copied:
-            result = kernel.launch(extents, block, values, device="cpu", **own, **options)
+            result = kernel.launch(made.grid, made.block, made.values, device="cpu", **made.own, **options)
         result.copied = copied
         return result
 
