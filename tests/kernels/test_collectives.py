@@ -57,6 +57,13 @@ class ChangedNode(Node):
         super().add(operation)
 
 
+def overwrite_buffers(group: Group) -> None:
+    """Overwrite the memory that collectives of a group use by turns: none of them may access it after its end."""
+    for buffers in group._buffers.values():
+        for device in group.node:
+            device.fill(buffers[device.rank], 255)
+
+
 def run(name: str, ranks: int, count: int, change: Callable[[Any], Any] | None = None, **how: Any) -> Result:
     """Run a collective twice, on inputs that are copied there before; compare its results.
 
@@ -80,6 +87,7 @@ def run(name: str, ranks: int, count: int, change: Callable[[Any], Any] | None =
             device.copy(kept[turn][device.rank], result[device.rank])
             device.fill(result[device.rank], 255)
             device.fill(x[device.rank], 255)
+    overwrite_buffers(group)
     found = node.synchronize(on_error="collect", **how)
     if not found.diagnostics:
         for turn in range(2):
@@ -126,6 +134,7 @@ def run_fused(name: str, ranks: int, change: Callable[[Any], Any] | None = None,
             device.copy(kept[turn][device.rank], result[device.rank])
             for array in (result, a, b):
                 device.fill(array[device.rank], 255)
+    overwrite_buffers(group)
     found = node.synchronize(on_error="collect", **how)
     for turn, (x, y) in enumerate(given if not found.diagnostics else []):
         total = np.einsum("rik,rkj->ij", x, y)
@@ -152,13 +161,15 @@ def mutants(text: str) -> Iterator[tuple[str, str]]:
     changes = {
         "relaxed store": (r"st\.release\.sys", "st.relaxed.sys"),
         "relaxed load": (r"ld\.acquire\.sys", "ld.relaxed.sys"),
-        "narrow scope": (r"\.sys", ".gpu"),
+        "narrow scope": (r"(?:(?<=release)|(?<=acquire))\.sys", ".gpu"),
         "no barrier": (r"\n\s*bar\.sync 0;", ""),
-        "no wait": (r"(?<=\n)\s*@%p\d+ bra \$loop_\w+;(?=\n\$end_\w+:\n\s*bar)", ""),
+        "no wait": (r"(?<=\n)\s*@%p\d+ bra \$loop_\w+;(?=\n\$end_\w+:)", ""),
     }
     barriers = [found.start() for found in re.finditer(r"bar\.sync 0;", text)]
     for name, (pattern, replaced) in changes.items():
         for found in re.finditer(pattern, text):
+            if name == "no wait" and "ld.acquire" not in "".join(text[: found.start()].splitlines()[-3:]):
+                continue  # a loop over elements
             # The first and the last `bar.sync` have nothing before or after them in the kernel that they order.
             if name == "no barrier" and text.index("bar.sync", found.start()) in (barriers[0], barriers[-1]):
                 continue

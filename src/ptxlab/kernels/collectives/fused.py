@@ -29,7 +29,7 @@ def all_gather_matmul(
     for step in range(RANKS):
         other = (rank + step) % RANKS
         if step:
-            receive(signals, rank, other, number, RANKS)
+            receive(signals, rank, [other], number, RANKS)
         for at in own_elements(rows * n):
             row, column = at // n, at % n
             result[(other * rows + row) * n + column] = product(of_rank(a, other), b, row, column, k, n)
@@ -49,9 +49,7 @@ def matmul_reduce_scatter(
             of_rank(buffers, rank)[row * n + column] = product(a, b, row, column, k, n)
         if step < RANKS - 1:
             send(signals, [other], rank, number, RANKS)
-    for step in range(1, RANKS):
-        receive(signals, rank, (rank + step) % RANKS, number, RANKS)
-    ptx.bar.sync(0)
+    receive(signals, rank, [(rank + step) % RANKS for step in range(1, RANKS)], number, RANKS)
     for at in own_elements(rows * n):
         (total,) = sum_of_ranks(buffers, rank * rows * n + at, RANKS, 1)
         result[at] = total

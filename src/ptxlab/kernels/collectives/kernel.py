@@ -49,13 +49,14 @@ def send(signals: Any, to: Sequence[Any], rank: Any, number: Any, ranks: int) ->
             ptx.st.release.sys.global_.u32(of_rank(signals, other, u32) + (ptx.ctaid.x * ranks + rank), number)
 
 
-def receive(signals: Any, rank: Any, sender: Any, number: Any, ranks: int) -> None:
-    """Wait until the block of this number on another rank has sent a number, or a later one."""
-    with ptx.when(ptx.tid.x == 0):
-        seen = u32(0)
-        with ptx.loop():
-            ptx.ld.acquire.sys.global_.u32(of_rank(signals, rank, u32) + (ptx.ctaid.x * ranks + sender), out=seen)
-            ptx.repeat_when(seen < number)
+def receive(signals: Any, rank: Any, senders: Sequence[Any], number: Any, ranks: int) -> None:
+    """Wait until the blocks of this number on other ranks, those that there are, have sent a number or a later one."""
+    for sender in senders:
+        with ptx.when((ptx.tid.x == 0) & (sender < ranks)):
+            seen = u32(0)
+            with ptx.loop():
+                ptx.ld.acquire.sys.global_.u32(of_rank(signals, rank, u32) + (ptx.ctaid.x * ranks + sender), out=seen)
+                ptx.repeat_when(seen < number)
     ptx.bar.sync(0)
 
 

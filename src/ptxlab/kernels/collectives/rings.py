@@ -36,7 +36,7 @@ def all_reduce_ring(
                 value = added(value, load(of_rank(buffers, rank), part * (step - 1) + at, VECTOR))
             store(of_rank(buffers, after), part * step + at, value)
         send(signals, [after], rank, number + step, RANKS)
-        receive(signals, rank, before, number + step, RANKS)
+        receive(signals, rank, [before], number + step, RANKS)
     for at in own_elements(part):
         total = load(of_rank(inputs, rank), after * part + at, VECTOR)
         total = added(total, load(of_rank(buffers, rank), part * (RANKS - 2) + at, VECTOR))
@@ -47,7 +47,7 @@ def all_reduce_ring(
             store(of_rank(results, after), own + at, load(of_rank(results, rank), own + at, VECTOR))
         if step < RANKS - 2:  # the last totals arrive before the barrier of all ranks
             send(signals, [after], rank, number + (RANKS - 1 + step), RANKS)
-            receive(signals, rank, before, number + (RANKS - 1 + step), RANKS)
+            receive(signals, rank, [before], number + (RANKS - 1 + step), RANKS)
     synchronize(signals, rank, number + (2 * RANKS - 3), RANKS)
 
 
@@ -59,9 +59,7 @@ def all_reduce_tree(
     """Rank `r` adds what ranks `2 r + 1` and `2 r + 2` have; the total of rank 0 goes back the same way."""
     children = [rank * 2 + 1, rank * 2 + 2]
     parent = (rank + (RANKS - 1)) % RANKS // 2  # of rank 0, any other
-    for child in children:
-        with ptx.when(child < RANKS):
-            receive(signals, rank, child, number + 1, RANKS)
+    receive(signals, rank, children, number + 1, RANKS)
     for at in own_elements(count):
         store(of_rank(results, rank), at, load(of_rank(inputs, rank), at, VECTOR))
         for child in children:
@@ -70,7 +68,7 @@ def all_reduce_tree(
                 store(of_rank(results, rank), at, added(load(of_rank(results, rank), at, VECTOR), far))
     with ptx.when(rank > 0):
         send(signals, [parent], rank, number + 1, RANKS)
-        receive(signals, rank, parent, number + 2, RANKS)
+        receive(signals, rank, [parent], number + 2, RANKS)
         for at in own_elements(count):
             store(of_rank(results, rank), at, load(of_rank(results, parent), at, VECTOR))
     send(signals, children, rank, number + 2, RANKS)
