@@ -1,5 +1,6 @@
 """`scaled_matmul` on arrays of the host, which run on the emulator, and what it refuses."""
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -56,3 +57,46 @@ def test_what_it_refuses(arguments: Any, named: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError)) as raised:
         scaled_matmul(*arguments, **named)
     assert str(raised.value).startswith(message)
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+@pytest.mark.parametrize("by_blocks", [False, True])
+def test_gradients_pass_through_the_rounding(by_blocks: bool) -> None:
+    """They are those of the product of the rounded matrices, for each of which scales are powers of two."""
+    import torch
+
+    rng = np.random.default_rng(0)
+    a, w = (
+        torch.tensor(rng.standard_normal(shape), dtype=torch.bfloat16).requires_grad_()
+        for shape in ((5, 144), (24, 144))
+    )
+    scales = [torch.tensor(one) for one in ((powers(5, 2), powers(2, 1)) if by_blocks else (HALF, ONE))]
+    wide = scales[0].repeat_interleave(128, 1)[:, :144] if by_blocks else scales[0]
+    tall = scales[1].repeat_interleave(128, 0)[:144] if by_blocks else scales[1]
+    exact = [
+        (one.detach().float() / scale).to(torch.float8_e4m3fn).double() * scale
+        for one, scale in ((a, wide), (w.T, tall))
+    ]
+    change = torch.tensor(rng.standard_normal((5, 24)), dtype=torch.bfloat16)
+
+    def product(a: Any, w: Any) -> Any:
+        return scaled_matmul(a, w.T, *scales)
+
+    for function in (product, torch.compile(product, fullgraph=True, backend="aot_eager")):
+        found = function(a, w)
+        assert (found - exact[0] @ exact[1]).norm() / found.norm() < 4e-3
+        of_a, of_w = torch.autograd.grad(found, (a, w), change)
+        assert of_a.dtype == of_w.dtype == torch.bfloat16
+        assert of_w.is_contiguous()  # as the weights are
+        assert (of_a - change.double() @ exact[1].T).norm() / of_a.norm() < 4e-3
+        assert (of_w - change.double().T @ exact[0]).norm() / of_w.norm() < 4e-3
+    given = a.detach(), w.detach()
+    by_transform = torch.func.grad(lambda a, w: (product(a, w).float() * change).sum())(*given)
+    assert torch.equal(by_transform, of_a)
+    assert torch.equal(product(*given), found)
+    with pytest.raises(ValueError, match="a result in `out` has no gradient"):
+        scaled_matmul(a, w.T, *scales, torch.empty(5, 24, dtype=torch.bfloat16))
+    with pytest.raises(ValueError, match="`scaled_matmul` has no gradient"):
+        scaled_matmul(
+            a.detach().to(torch.float8_e4m3fn).requires_grad_(), w.detach().to(torch.float8_e4m3fn).T, *scales
+        )

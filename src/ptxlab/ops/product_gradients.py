@@ -11,7 +11,10 @@ from importlib import import_module
 from typing import Any
 
 from ptxlab.device.arrays import Context, Functions, Tensor
+from ptxlab.kernels.scaled_gemm.scales import BLOCK
 from ptxlab.ops.operators import Gradient
+
+MOST = 448.0  # of e4m3
 
 
 def multiply(a: Tensor, b: Tensor, allow_tf32: bool = False, residual: Tensor | None = None) -> Tensor:
@@ -132,6 +135,54 @@ def _backward_grouped(ctx: Context, grad: Tensor) -> tuple[object, ...]:
     return of_a, of_b, *(None,) * 4
 
 
+def rounded(matrix: Any, scale: Any, is_left: bool) -> Any:
+    """A tensor divided by its scale, or those of its blocks, as e4m3; what is beyond it becomes the largest number."""
+    small = matrix.float() / _spread(scale, matrix, is_left)
+    return small.clamp(-MOST, MOST).to(_e4m3())
+
+
+def _e4m3() -> Any:
+    return import_module("torch").float8_e4m3fn
+
+
+_e4m3._dynamo_marked_constant = True  # type: ignore[attr-defined]  # `torch.compile` calls it while it traces
+
+
+def _spread(scale: Any, matrix: Any, is_left: bool) -> Any:
+    """Scales as a tensor that the matrix can be multiplied with: one, or one for each element of a block."""
+    if scale.numel() == 1:
+        return scale.reshape(())
+    rows, columns = matrix.shape
+    across = scale.repeat_interleave(BLOCK, 1)[:, :columns]
+    return across if is_left else across.repeat_interleave(BLOCK, 0)[:rows]
+
+
+def _keep_scaled(ctx: Any, inputs: Any, output: Any) -> None:
+    a, b, small_a, small_b, scale_a, scale_b, _ = inputs
+    ctx.types = a.dtype, b.dtype
+    ctx.save_for_backward(small_a, small_b, scale_a, scale_b)
+
+
+def _backward_scaled(ctx: Any, grad: Any) -> tuple[object, ...]:
+    a, b, scale_a, scale_b = ctx.saved_tensors
+    torch, (for_a, for_b) = import_module("torch"), _needed(ctx, 2)
+    type = torch.float16 if grad.dtype == torch.float16 else torch.bfloat16
+    change, of_a, of_b = grad.to(type).contiguous(), None, None
+    if for_a:
+        of_a = _times(lambda other: multiply(change, other.T), b, scale_b, False, type).to(ctx.types[0])
+    if for_b:
+        of_b = _times(lambda other: of_weights(other, change, b), a, scale_a, True, type).to(ctx.types[1])
+    return of_a, of_b, *(None,) * 5
+
+
+def _times(product: Callable[[Any], Any], small: Any, scale: Any, is_left: bool, type: object) -> Any:
+    """A product with a matrix of 8-bit floats, which 16 bits hold; a scale of all of it comes after the product."""
+    if scale.numel() == 1:
+        return product(small.to(type)).float() * scale.reshape(())
+    return product((small.float() * _spread(scale, small, is_left)).to(type))
+
+
 PRODUCT = Gradient(_backward, _keep)
+SCALED = Gradient(_backward_scaled, _keep_scaled)
 GROUPED = Gradient(_backward_grouped, _keep_grouped)
 GATED = Gradient(_backward_gated, _keep_gated)

@@ -1,10 +1,14 @@
-"""`scaled_matmul`: a product of 8-bit floats with scales, of both matrices or of blocks of them."""
+"""`scaled_matmul`: a product of 8-bit floats with scales, of both matrices or of blocks of them.
+
+For torch there is a second operator, of matrices before they are rounded: it has a gradient.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ptxlab.gpu.arrays import is_torch
 from ptxlab.kernels import scaled_gemm, wgmma_gemm
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.formats import Formats
@@ -20,6 +24,7 @@ from ptxlab.ops.checks import check_apart, check_gpu, times
 from ptxlab.ops.matrices import Matrix, argument, empty, look
 from ptxlab.ops.operators import Operator, is_traced
 from ptxlab.ops.packing import Packing
+from ptxlab.ops.product_gradients import SCALED, rounded
 from ptxlab.ops.products import WORKSPACE, check_arrays, extents_of, workspace_of
 from ptxlab.ops.xla import is_jax
 
@@ -40,9 +45,14 @@ def scaled_matmul(
     one number for each matrix, or one for each 128 elements of a row of `a` (m by k/128, rounded up) and for each 128
     by 128 of `b` (k/128 by n/128). With scales of blocks, sums over each 128 elements are added in f32; else all sums
     are the tensor cores' own, which have 14 bits for fp8: torch calls that `use_fast_accum`. The result is a new array,
-    or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator. There is no
-    gradient.
+    or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator.
+
+    Tensors of torch may also be of f16, bf16 or f32: they are divided by their scales and rounded to e4m3. Those have
+    gradients, as if they were not rounded: products of f16 or bf16 with the other matrix as it was rounded. 8-bit
+    floats have none: torch would round it to the same type, without a scale.
     """
+    if (is_traced() or is_torch(a.__class__)) and max(a.dtype.itemsize, b.dtype.itemsize) > 1:
+        return _of_wide((a, b), (scale_a, scale_b), out, out_type)
     if out is None and is_traced():
         return calls.operator(a, b, scale_a, scale_b, out_type)
     if is_jax(a.__class__):
@@ -54,6 +64,26 @@ def scaled_matmul(
 def of_tensors(a: Array, b: Array, scale_a: Array | float, scale_b: Array, out_type: str = "bf16") -> Any:
     """The operator: `scaled_matmul` without `out`."""
     return calls.compute((a, b, scale_a, scale_b), (None,), out_type)[0]
+
+
+def _of_wide(matrices: tuple[Any, Any], scales: tuple[Any, Any], out: Any, out_type: str) -> Any:
+    """The same of tensors that are rounded first."""
+    small = [
+        one if one.dtype.itemsize == 1 else rounded(one.detach(), scale, is_left)
+        for one, scale, is_left in zip(matrices, scales, (True, False), strict=True)
+    ]
+    if not is_traced() and not of_wide.is_recorded(*matrices):
+        return scaled_matmul(*small, *scales, out=out, out_type=out_type)
+    if out is not None:
+        raise ValueError("a result in `out` has no gradient: leave it out, or call this under `torch.no_grad()`")
+    given = *matrices, *small, *scales, out_type
+    return of_wide(*given) if is_traced() else of_wide.differentiate(*given)
+
+
+def _of_rounded(
+    a: Array, b: Array, small_a: Array, small_b: Array, scale_a: Array, scale_b: Array, out_type: str = "bf16"
+) -> Any:
+    return of_tensors(small_a, small_b, scale_a, scale_b, out_type)
 
 
 def describe(a: Array, b: Array, scale_a: Array | float, scale_b: Array, out_type: str = "bf16") -> Any:
@@ -143,3 +173,10 @@ def _by_blocks(formats: Formats, shape: Shape, arrays: Sequence[Matrix], workspa
 
 
 calls = Calls(prepare, Operator("scaled_matmul", SCHEMA, of_tensors, describe))
+of_wide = Operator(
+    "scaled_matmul_of_rounded",
+    SCHEMA.replace("Tensor scale_a", "Tensor small_a, Tensor small_b, Tensor scale_a"),
+    _of_rounded,
+    lambda a, b, small_a, small_b, *others: describe(small_a, small_b, *others),
+    SCALED,
+)
