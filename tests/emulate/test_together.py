@@ -1,16 +1,13 @@
 """Lanes that execute a kernel together compute, count and report what single threads do, bit for bit."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-import ptxlab
-from ptxlab.device.result import Result
 from ptxlab.emulate import launch as launching
 from ptxlab.emulate.abi.code import GROUP
-from tests.emulate.defined import STRIDE, Program
+from tests.emulate.kernels import CASES, Case, Launch
 from tests.emulate.launching import kernel
+from tests.emulate.together import compare, compare_case, compare_random, launch_all
 
 GLOBAL_INDEX = """
     mov.u32 %r1, %tid.x;
@@ -138,6 +135,56 @@ inner:
     ld.shared.u32 %r6, [%r5];
     st.global.u32 [%rd2], %r6;
     ret;""",
+    "a reduction": """
+    .shared .b32 s[64];
+    mov.u32 %r4, %tid.x;
+    mov.u32 %r5, s;
+    mad.lo.u32 %r5, %r4, 4, %r5;
+    ld.global.u32 %r6, [%rd1];
+    st.shared.u32 [%r5], %r6;
+    mov.u32 %r7, 24;
+loop:
+    bar.sync 0;
+    setp.ge.u32 %p1, %r4, %r7;
+    @%p1 bra skip;
+    mad.lo.u32 %r8, %r7, 4, %r5;
+    ld.shared.u32 %r9, [%r8];
+    ld.shared.u32 %r6, [%r5];
+    add.u32 %r6, %r6, %r9;
+    st.shared.u32 [%r5], %r6;
+skip:
+    shr.u32 %r7, %r7, 1;
+    setp.ne.u32 %p2, %r7, 0;
+    @%p2 bra loop;
+    bar.sync 0;
+    ld.shared.u32 %r6, [%r5];
+    st.global.u32 [%rd2], %r6;
+    ret;""",
+    "a barrier in a loop of products": """
+    .shared .b32 s[48];
+    mov.u32 %r4, %tid.x;
+    mov.u32 %r5, s;
+    mad.lo.u32 %r6, %r4, 4, %r5;
+    mov.f32 %f1, 0f00000000;
+    mov.u32 %r7, 0;
+tile:
+    ld.global.f32 %f2, [%rd1];
+    bar.sync 0;
+    st.shared.f32 [%r6], %f2;
+    bar.sync 0;
+    mov.u32 %r8, 0;
+product:
+    mad.lo.u32 %r9, %r8, 4, %r5;
+    ld.shared.f32 %f3, [%r9];
+    fma.rn.f32 %f1, %f3, %f2, %f1;
+    add.u32 %r8, %r8, 1;
+    setp.lt.u32 %p1, %r8, 48;
+    @%p1 bra product;
+    add.u32 %r7, %r7, 1;
+    setp.lt.u32 %p1, %r7, 3;
+    @%p1 bra tile;
+    st.global.f32 [%rd2], %f1;
+    ret;""",
     "names that are used again": """
     mov.u32 %r4, %tid.x;
     add.u32 %r5, %r4, %r1;
@@ -156,57 +203,32 @@ join:
 }
 
 
-def both_ways(
-    monkeypatch: pytest.MonkeyPatch,
-    module: ptxlab.ir.Module,
-    grid: Any,
-    block: Any,
-    arrays: list[np.ndarray],
-    **how: Any,
-) -> tuple[list[np.ndarray], Result, Result]:
-    """Launch the kernel `k` with lanes together and with single threads: the arrays afterwards, which are the same."""
-    results, memory, compiled = [], [], []
-    compile_kernel = launching.compile_kernel
-
-    def noted(*given: Any) -> Any:
-        compiled.append(compile_kernel(*given))
-        return compiled[-1]
-
-    monkeypatch.setattr(launching, "compile_kernel", noted)
-    for many in (0, 1 << 60):
-        monkeypatch.setattr(launching, "MANY_THREADS", many)
-        monkeypatch.setattr(launching, "_spent", {})
-        given = [array.copy() for array in arrays]
-        results.append(
-            module["k"].launch(grid, block, given, device="cpu", detectors=False, on_error="collect", workers=1, **how)
-        )
-        memory.append(given)
-    assert compiled[0].facts["lanes"], compiled[0].facts["apart"]
-    assert not compiled[1].facts["lanes"]
-    if not results[1].diagnostics:  # a fault stops lanes at the same instruction, threads one after the other
-        for together, single in zip(*memory, strict=True):
-            assert together.tobytes() == single.tobytes()
-        assert results[0].counters == results[1].counters
-    return memory[0], *results
+def check(body: str, arrays: list[np.ndarray], block: int = 48, grid: int = 2) -> None:
+    """Have a kernel, which starts with the addresses of its elements, do the same both ways."""
+    module = kernel(GLOBAL_INDEX + body, ".u64 x, .u64 y").module
+    found = compare("k", module, lambda: [Launch("k", grid, block, [array.copy() for array in arrays])])
+    assert found.apart == ()
+    assert found.together > 0
+    assert found.differs == ""
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_lanes_together_do_what_threads_do(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = kernel(GLOBAL_INDEX + body, ".u64 x, .u64 y").module
+def test_lanes_together_do_what_threads_do(body: str) -> None:
     x = np.random.default_rng(1).integers(0, 1000, 128, np.uint32)
-    both_ways(monkeypatch, module, 2, 48, [x, np.zeros_like(x)])
+    check(body, [x, np.zeros_like(x)])
 
 
-def test_a_fault_names_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_names_the_thread() -> None:
     body = "ld.global.u32 %r4, [%rd1];\n st.global.u32 [%rd2], %r4;\n ret;"
     module = kernel(GLOBAL_INDEX + body, ".u64 x, .u64 y").module
     x = np.arange(40, dtype=np.uint32)
-    _, together, single = both_ways(monkeypatch, module, 1, 48, [x, np.zeros(48, np.uint32)])
-    assert [str(one) for one in together.diagnostics] == [str(one) for one in single.diagnostics]
-    assert "thread (40,0,0)" in str(together.diagnostics[0])
+    (result,), _ = launch_all(module, [Launch("k", 1, 48, [x, np.zeros(48, np.uint32)])], together=True)
+    assert result.counters["together"] > 0
+    assert "thread (40,0,0)" in str(result.diagnostics[0])
+    check(body, [x, np.zeros(48, np.uint32)], grid=1)
 
 
-def test_a_long_loop_ends_as_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_loop_ends_as_threads() -> None:
     body = """
     mov.u32 %r4, 0;
     mov.u32 %r6, %r1;
@@ -218,9 +240,8 @@ loop:
     @%p1 bra loop;
     st.global.u32 [%rd2], %r6;
     ret;"""
-    module = kernel(GLOBAL_INDEX + body, ".u64 x, .u64 y").module
     x = np.arange(GROUP, dtype=np.uint32)
-    both_ways(monkeypatch, module, 1, GROUP, [x, np.zeros_like(x)])
+    check(body, [x, np.zeros_like(x)], GROUP, 1)
 
 
 def test_a_loop_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,16 +251,15 @@ def test_a_loop_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.diagnostics
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_random_programs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = random_program(seed)
-    module = ptxlab.parse(text, name=f"defined{seed}.ptx")
-    both_ways(monkeypatch, module, 1, 2 * GROUP, [np.zeros((2 * GROUP, STRIDE), np.uint8)])
+@pytest.mark.bulk(one_in=16)
+@pytest.mark.parametrize("seed", range(64))
+def test_random_programs(seed: int) -> None:
+    found = compare_random(seed)
+    assert found.apart in ((), ("a barrier that lanes come to one by one",))
+    assert found.differs == ""
 
 
-def random_program(seed: int) -> str:
-    """A program without calls, warp collectives and the carry flag, which lanes do not execute together."""
-    head, _, body = Program(seed).text().partition(".visible .entry")
-    left_out = ("shfl", "vote", "match", "redux", "bar.", "addc", ".cc.", "subc", "call", ".param .b32", "param.b32")
-    lines = [line for line in body.splitlines() if not any(word in line for word in left_out)]
-    return "\n".join([*head.splitlines()[:3], ".visible .entry" + lines[0], *lines[1:]])
+@pytest.mark.bulk(one_in=40)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_kernels_that_people_write(case: Case) -> None:
+    assert compare_case(case).differs == ""

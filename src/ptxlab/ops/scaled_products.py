@@ -73,7 +73,7 @@ def _of_wide(matrices: tuple[Any, Any], scales: tuple[Any, Any], out: Any, out_t
         for one, scale, is_left in zip(matrices, scales, (True, False), strict=True)
     ]
     if not is_traced() and not of_wide.is_recorded(*matrices):
-        return scaled_matmul(*small, *scales, out=out, out_type=out_type)
+        return scaled_matmul(small[0], small[1], *scales, out=out, out_type=out_type)
     if out is not None:
         raise ValueError("a result in `out` has no gradient: leave it out, or call this under `torch.no_grad()`")
     given = *matrices, *small, *scales, out_type

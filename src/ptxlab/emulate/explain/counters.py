@@ -83,6 +83,9 @@ def count(running: RunningLaunch) -> tuple[dict[str, Any], Fidelity]:
         "lines": dict(sorted(lines.items())),
         **count_units(running, times, counters),
     }
+    if running.is_together:
+        first = compiled.facts["single_counters"]
+        found["together"] = sum(_times(code, compiled.facts["counters"][first:], counters[first:]))
     if running.profiles:
         found["requests"] = _requests(running, at, lines)
         found["patterns"] = _patterns(running, at)

@@ -118,6 +118,7 @@ def translate_kernel(
         "talks": unit.talks,
         "lanes": unit.together and not unit.apart and not unit.flat,
         "apart": unit.apart,
+        "single_counters": unit.single_counters,
         "clock": "read_clock" in unit.calls.runtime_functions,
         "stack": unit.uses_stack,
         "written": unit.tracking.written,

@@ -33,6 +33,7 @@ class Frame:
         self.resumes: list[str] = []
         self._slots: dict[object, int] = {}
         self._size = HEADER
+        self.last_resume: dict[int, int] = {}  # by the position of an instruction: the point after its last wait
         self.entries: dict[int, int] = {}  # where a thread continues that starts with a block, its frame being filled
         self._entered: list[saving.Wait] = []
         self._waits: list[tuple[list[str], list[str]]] = []
@@ -126,6 +127,7 @@ class Frame:
         builder.emit("ret void")
         label = builder.new_label("resume")
         self.resumes.append(label)
+        self.last_resume[function.position] = len(self.resumes)
         builder.label(label)
         fetches = builder.gap()
         if function.uses_carry:

@@ -108,6 +108,13 @@ class LaneRegisters(Registers):
         old = builder.vector(f"load {wide(type)}, ptr {held}")
         return builder.vector(f"select {wide('i1')} {mask}, {wide(type)} {text}, {wide(type)} {old}")
 
+    def keep_raw(self, register: ir.Register, text: str, type: str) -> None:
+        """Keep what a register holds also as a `float`, if arithmetic wants that."""
+        if register.index in self._sums:
+            float = "float" if type == "i32" else wide("float")
+            raw = self._lanes.builder.plain(f"bitcast {type} {text} to {float}")
+            self._lanes.builder.lines.append(f"  store {float} {raw}, ptr %r{register.index}.raw")
+
     def _join(self, key: Key, shape: Shape | None) -> Shape | None:
         """What a register holds that is also given this."""
         if key not in self._shapes:

@@ -11,19 +11,20 @@ runs for very long, in which a thread may poll what others write: the lanes cont
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.abi.code import GROUP
+from ptxlab.emulate.runtime.schedule.barrier import ALIGNED
 from ptxlab.emulate.translate import lane_memory
 from ptxlab.emulate.translate.frame import Frame
 from ptxlab.emulate.translate.function import Function
 from ptxlab.emulate.translate.hints import LoopHints
 from ptxlab.emulate.translate.lane_registers import Key, LaneRegisters
-from ptxlab.emulate.translate.lane_text import LaneBuilder, NotTogetherError, Shape, wide
+from ptxlab.emulate.translate.lane_text import LaneBuilder, NotTogetherError, Shape, Varying, wide
 from ptxlab.emulate.translate.machine import LlvmMachine
 from ptxlab.emulate.translate.registers import variable
 from ptxlab.emulate.translate.saving import members
@@ -69,6 +70,23 @@ class LaneMachine(LlvmMachine):
             raise NotTogetherError("a store under a condition")
         lane_memory.store(self.function, address, values, order)
 
+    def barrier(
+        self, number: LlvmValue, count: LlvmValue | None, *, value: LlvmValue | None = None, waits: bool = True
+    ) -> LlvmValue:
+        """Arrive at a barrier of the block with all lanes that have not exited, and stay until it opens."""
+        function, builder = self.function, self.function.builder
+        assert self.match is not None
+        if value is not None or not waits or function.guard is not None or function.waiting[function.block_number]:
+            raise NotTogetherError("a barrier that lanes come to one by one")
+        function.save(function.mask(), function.live.across(function.position), function.single.frame.last_resume)
+        how = 1 | (ALIGNED if self.match.effects.aligned else 0)
+        with builder.each_lane(function.mask()):
+            self.runtime("arrive_at_barrier", number, 0 if count is None else count, how, 0, self.number)
+            self.check()
+        builder.close("ret void")
+        function.resume(function.live.across(function.position))
+        return LlvmValue(function, type_named("u64"), "0")  # it tells nothing if lanes bring nothing
+
 
 class LaneFunction(Function):
     """A kernel while it is translated for lanes; what is known of it is that of the function for threads."""
@@ -107,6 +125,7 @@ class LaneFunction(Function):
         self.guard: str | None = None  # the lanes in which the guard of an instruction holds, where they differ
         self.waiting, self.is_partial = self._find_waiting()
         self.entries: set[int] = set()
+        self._resumes: list[tuple[int, str]] = []  # points after waits, by the numbers that threads have for them
 
     def text(self) -> str:
         """The function as LLVM IR; the last time after that for threads."""
@@ -119,7 +138,8 @@ class LaneFunction(Function):
         lines += [f"  %active.count = alloca i64\n  store i64 {GROUP}, ptr %active.count"]
         for block in sorted(self.waiting):
             lines.append(f"  %wait.{block} = alloca {wide('i1')}\n  store {wide('i1')} {_NONE}, ptr %wait.{block}")
-        return [*lines, "  br label %start"]
+        cases = " ".join(f"i32 {number}, label %{label}" for number, label in [(0, "start"), *self._resumes])
+        return [*lines, f"  switch i32 %resume, label %elsewhere [ {cases} ]", "elsewhere:", "  ret void"]
 
     # Which lanes execute.
 
@@ -382,33 +402,117 @@ class LaneFunction(Function):
 
     def _become_threads(self, block: int, mask: str) -> None:
         """Have lanes continue as threads at the start of a block."""
-        builder, frame = self.builder, self.single.frame
         if block == END:
             self._exit_lanes(mask)
             return
         self.entries.add(block)
-        kept = []
-        for index in members(self.live.at_start[block]):
+        self._save_each(mask, self.live.at_start[block], self.single.frame.entries.get(block, 0))
+        with self.builder.each_lane(mask):
+            for name, value in (
+                ("waiting.instruction", self.first + self.flow.blocks[block].start),
+                ("status", thread_parts.YIELDED),
+            ):
+                self.store_field(name, "i32", value)
+
+    # Waits.
+
+    def save(self, mask: str | None, live: int, resumes: Mapping[int, int]) -> None:
+        """Save registers of lanes in their frames, as threads do: after a wait either continues."""
+        resume = resumes.get(self.position, 0)
+        if mask is not None:
+            self._save_each(mask, live, resume)
+            return
+        builder, frames = self.builder, self._frames()
+        for type, vector, scalar, offset in self._slots(live):
+            for lane, frame in enumerate(frames):
+                at = builder.plain(f"getelementptr i8, ptr {frame}, i64 {offset}")
+                one = scalar or builder.plain(f"extractelement {wide(type)} {vector}, i64 {lane}")
+                builder.lines.append(f"  store {type} {one}, ptr {at}")
+        for lane in range(GROUP):
+            offset = lane * size_of(state.Thread) + offset_of(state.Thread, "resume")
+            at = builder.plain(f"getelementptr i8, ptr %thread, i64 {offset}")
+            builder.lines.append(f"  store i32 {resume}, ptr {at}")
+
+    def _save_each(self, mask: str, live: int, resume: int) -> None:
+        """Save registers of some lanes, one after the other."""
+        builder = self.builder
+        kept = [(type, builder.buffer(type, vector), offset) for type, vector, _, offset in self._slots(live, True)]
+        with builder.each_lane(mask):
+            frame = self.load_field("memory.frame", "ptr")
+            for type, buffer, offset in kept:
+                slot = builder.plain(f"getelementptr i8, ptr {frame}, i64 {offset}")
+                builder.lines.append(f"  store {type} {builder.element(type, buffer)}, ptr {slot}")
+            self.store_field("resume", "i32", resume)
+
+    def _slots(self, live: int, widens: bool = False) -> Iterator[tuple[str, str, str, int]]:
+        """The types of registers, their values as vectors or, if they are uniform, scalars, and their slots."""
+        builder = self.builder
+        for index in members(live):
             register = self.registers.by_index[index]
             type = bits_of(register.type)
             for element in range(register.vector):
                 text = builder.value(f"load {type}, ptr {variable(register, element)}")
-                offset = frame.offset((index, element), register.type.width // 8)
-                kept.append((type, builder.buffer(type, builder.widened(type, text)), offset))
-        with builder.each_lane(mask):
-            thread = builder.thread
-            at = builder.plain(f"getelementptr i8, ptr {thread}, i64 {offset_of(state.Thread, 'memory.frame')}")
-            own = builder.plain(f"load ptr, ptr {at}")
-            for type, buffer, offset in kept:
-                slot = builder.plain(f"getelementptr i8, ptr {own}, i64 {offset}")
-                builder.lines.append(f"  store {type} {builder.element(type, buffer)}, ptr {slot}")
-            for name, value in (
-                ("resume", frame.entries.get(block, 0)),
-                ("waiting.instruction", self.first + self.flow.blocks[block].start),
-                ("status", thread_parts.YIELDED),
-            ):
-                at = builder.plain(f"getelementptr i8, ptr {thread}, i64 {offset_of(state.Thread, name)}")
-                builder.lines.append(f"  store i32 {value}, ptr {at}")
+                offset = self.single.frame.offset((index, element), register.type.width // 8)
+                is_scalar = text not in builder.shapes and not widens
+                yield type, "" if is_scalar else builder.widened(type, text), text if is_scalar else "", offset
+
+    def _frames(self) -> list[str]:
+        """The frames of all lanes, which are neighbors."""
+        builder = self.builder
+        at = builder.plain(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'code.frame_size')}")
+        size = builder.plain(f"zext i32 {builder.plain(f'load i32, ptr {at}')} to i64")
+        offsets = [builder.plain(f"mul i64 {size}, {lane}") for lane in range(GROUP)]
+        return [builder.plain(f"getelementptr i8, ptr %frame, i64 {offset}") for offset in offsets]
+
+    def resume(self, live: int) -> None:
+        """Continue after a wait, with all lanes: they may have waited as threads."""
+        builder = self.builder
+        label, on = builder.new_label("resume"), builder.new_label("on")
+        self._resumes.append((self.single.frame.last_resume.get(self.position, 0), label))
+        builder.label(label)
+        frames = self._frames()
+        is_even = "true"
+        for index in members(live):
+            register = self.registers.by_index[index]
+            for element in range(register.vector):
+                even = self._fetch(register, element, frames)
+                is_even = even if is_even == "true" else builder.plain(f"and i1 {is_even}, {even}")
+        apart = builder.new_label("apart")
+        builder.branch(is_even, on, apart, likely=True)
+        builder.label(apart)
+        builder.close("ret void")
+        builder.label(on)
+        self.hints.resume(self.block_number)
+        self.registers.forget()
+        self.registers.begin_instruction()
+
+    def _fetch(self, register: ir.Register, element: int, frames: Sequence[str]) -> str:
+        """Fetch a register back from the frames; whether lanes are as evenly spaced as it is thought to be."""
+        builder, type, held = self.builder, bits_of(register.type), variable(register, element)
+        offset = self.single.frame.offset((register.index, element), register.type.width // 8)
+        shape = builder.variables.get(held)
+        count = GROUP if shape is not None else 1
+        ones = []
+        for frame in frames[:count]:
+            at = builder.plain(f"getelementptr i8, ptr {frame}, i64 {offset}")
+            ones.append(builder.plain(f"load {type}, ptr {at}"))
+        if shape is None:
+            builder.lines.append(f"  store {type} {ones[0]}, ptr {held}")
+            self.registers.keep_raw(register, ones[0], type)
+            return "true"
+        vector = "poison"
+        for lane, one in enumerate(ones):
+            vector = builder.vector(f"insertelement {wide(type)} {vector}, {type} {one}, i64 {lane}")
+        if isinstance(shape, Varying):
+            builder.lines.append(f"  store {wide(type)} {vector}, ptr {held}")
+            self.registers.keep_raw(register, vector, wide(type))
+            return "true"
+        builder.lines.append(f"  store {type} {ones[0]}, ptr {held}")
+        if shape.extension is not None:  # that it does not wrap around is known, not what it was
+            builder.lines.append(f"  store i32 {1 << 30}, ptr {held}.start")
+        expected = builder.widened(type, builder.linear(builder.plain(f"freeze {type} {ones[0]}"), shape.stride))
+        same = builder.plain(f"icmp eq {wide(type)} {vector}, {expected}")
+        return builder.plain(f"call i1 @llvm.vector.reduce.and.v{GROUP}i1({wide('i1')} {same})")
 
 
 def refuse(function: Function) -> None:
@@ -442,7 +546,7 @@ def _is_plain(effects: Effects) -> bool:
         effects.steps
         or effects.fences
         or effects.converges
-        or effects.barrier
+        or effects.barrier == "cluster"
         or effects.elects
         or effects.more_registers
         or effects.fewer_registers

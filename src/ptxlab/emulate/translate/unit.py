@@ -68,6 +68,7 @@ class Unit:
         self.recording = None if record is None else RecordingPlan(record.lines)
         self.together = together  # whether lanes execute it together where they can; see `lanes`
         self.apart = ""  # why they cannot
+        self.single_counters = 0  # how many counters are of single threads; those after them are of lanes together
         self.flat = flat  # see `registers`
         self.until = until
         self.hurried = False  # whether there would be better machine code if there was more time
@@ -105,6 +106,7 @@ class Unit:
         translated = [Function(self, function, number) for number, function in enumerate(self.functions)]
         lanes = self._lanes_of(translated[0])
         bodies = [function.text() for function in translated]
+        self.single_counters = len(self.counting.counters)
         bodies += [] if lanes is None else [lanes.text()]
         self.blocks = sum(len(function.flow.blocks) for function in translated)
         by_name = {function.function.name: function for function in translated}

@@ -9,34 +9,57 @@ from ptxlab.emulate.runtime.order.devices import end_in_team
 from ptxlab.emulate.runtime.schedule.barrier import release_everyone
 from ptxlab.emulate.runtime.schedule.block_end import end_block
 from ptxlab.emulate.runtime.schedule.cluster_barrier import leave_cluster
-from ptxlab.native import Pointer, boolean, call, count_ones, native, u32
+from ptxlab.native import Pointer, atomic_load, boolean, call, count_ones, native, u32
 
 EVERY = (1 << GROUP) - 1  # lanes
+PASSES = 1024  # over the lanes of a warp, each from barrier to barrier, until others have a turn
 
 assert READY == 0
 
 
 @native
 def run_together(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
-    """Run those lanes of a warp that are at the start of the kernel; whether all lanes have exited."""
-    first: u32 = base
-    all_done = True
-    while first + GROUP <= base + lanes:
-        ready: u32 = 0
-        done: u32 = 0
-        for index in range(first, first + GROUP):
-            thread = block.threads + index
-            ready += u32(thread.status | thread.resume == 0)
-            done += u32(thread.status == DONE)
-        if ready == GROUP:
-            before: u32 = block.live
-            call(None, block.worker.code.lanes, block.threads + first)
-            if block.worker.fault.kind != 0:
-                return False
-            done = before - block.live
-        all_done = all_done and done == GROUP
-        first += GROUP
-    return all_done and first == base + lanes
+    """Run lanes of a warp that are at one point of the kernel, as long as they are; whether all have exited."""
+    done: u32 = 0
+    passes: u32 = 0
+    ran = True
+    while ran and passes < PASSES and atomic_load(block.worker.stop) == 0:
+        ran = False
+        done = 0
+        passes += 1
+        for group in range(lanes // GROUP):
+            thread = block.threads + (base + group * GROUP)
+            if are_at_one_point(thread):
+                before: u32 = thread.resume
+                live: u32 = block.live
+                call(None, block.worker.code.lanes, thread)
+                if block.worker.fault.kind != 0:
+                    return False
+                done += live - block.live
+                ran = ran or thread.resume != before or thread.status != READY
+            else:
+                done += lanes_done(thread)
+        if done == lanes:
+            return True
+    return False
+
+
+@native
+def are_at_one_point(thread: Pointer[Thread]) -> boolean:
+    """Whether all lanes from `thread` on are ready and continue at the same point."""
+    different: u32 = 0
+    for lane in range(GROUP):
+        different = different | thread[lane].status | (thread[lane].resume ^ thread.resume)
+    return different == 0
+
+
+@native
+def lanes_done(thread: Pointer[Thread]) -> u32:
+    """How many lanes from `thread` on have exited."""
+    done: u32 = 0
+    for lane in range(GROUP):
+        done += u32(thread[lane].status == DONE)
+    return done
 
 
 @native
