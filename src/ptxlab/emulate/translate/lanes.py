@@ -85,7 +85,7 @@ class LaneMachine(LlvmMachine):
             self.check()
         builder.close("ret void")
         function.resume(function.live.across(function.position))
-        return LlvmValue(function, type_named("u64"), "0")  # it tells nothing if lanes bring nothing
+        return LlvmValue(function, type_named("u64"), "0")  # it says nothing if lanes bring nothing
 
 
 class LaneFunction(Function):
