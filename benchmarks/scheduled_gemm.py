@@ -167,16 +167,24 @@ def measure(
 ) -> dict[str, Any]:
     """The times of schedules and of cuBLAS, in microseconds; B is n by k where tensor cores multiply."""
     torch = bench.torch
-    kind = {"f32": torch.float32, "bf16": torch.bfloat16}[type]
+    kind = {"f32": torch.float32, "bf16": torch.bfloat16, "e4m3": torch.float8_e4m3fn}[type]
     a = torch.randn((m, k), device="cuda").to(kind)
     b = torch.randn((k, n) if type == "f32" else (n, k), device="cuda").to(kind)
     right = b if type == "f32" else b.T
-    c = torch.empty((m, n), device="cuda", dtype=kind)
-    expected = a.double() @ right.double()
-    runs = {"cuBLAS": bench.record(lambda: torch.matmul(a, right, out=c))}
+    c = torch.empty((m, n), device="cuda", dtype=torch.bfloat16 if type == "e4m3" else kind)
+    expected = a.float().double() @ right.float().double()
+    one = torch.ones((), device="cuda")
+
+    def library() -> None:
+        if type == "e4m3":
+            torch._scaled_mm(a, right, one, one, out_dtype=torch.bfloat16, use_fast_accum=True, out=c)
+        else:
+            torch.matmul(a, right, out=c)
+
+    runs = {"cuBLAS": bench.record(library)}
     wrong = {}
-    for name, one in schedules.items():
-        run = one.launch_of(a, b, c).prepare(bench.stream).launch
+    for name, made in schedules.items():
+        run = made.launch_of(a, b, c).prepare(bench.stream).launch
         poison(torch, c)
         run()
         torch.cuda.synchronize()

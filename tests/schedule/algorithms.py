@@ -3,7 +3,7 @@
 # ruff: noqa: F821 - the names of sizes and loops are those of the algorithms
 # mypy: ignore-errors
 
-from ptxlab.schedule import algorithm, bf16, f16, f32
+from ptxlab.schedule import algorithm, bf16, e4m3, e5m2, f16, f32
 
 
 @algorithm
@@ -30,6 +30,12 @@ def linear(a: f16["m", "k"], b: f16["n", "k"], c: f16["m", "n"], bias: f32["n"],
         t = sum(a[i, x] * b[j, x] for x in range(k))
         c[i, j] = t + bias[j]
         y[i, j] = tanh(t)
+
+
+@algorithm
+def linear_of_eights(a: e4m3["m", "k"], b: e5m2["n", "k"], c: bf16["m", "n"], scale: f32):
+    for i, j in grid(m, n):
+        c[i, j] = scale * sum(a[i, x] * b[j, x] for x in range(k))
 
 
 @algorithm
@@ -157,5 +163,5 @@ def causal_sums(x: f32["n", "n"], y: f32["n"], z: f32["n", "n"]):
 ALGORITHMS = [
     matmul, matmul_by_columns, matmul_of_halves, linear, batched, gemv, gemv_transposed, scale, gelu, add_rows,
     transpose, reverse, row_sum, row_range, column_mean, softmax, rms_norm, layer_norm, convolution, convolution_same,
-    causal_sums,
+    causal_sums, linear_of_eights,
 ]  # fmt: skip

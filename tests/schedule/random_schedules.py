@@ -21,7 +21,7 @@ from typing import Any
 
 from ptxlab.report import PtxError
 from ptxlab.schedule import Schedule, schedule
-from tests.schedule.algorithms import ALGORITHMS, linear, matmul_of_halves
+from tests.schedule.algorithms import ALGORITHMS, linear, linear_of_eights, matmul_of_halves
 
 TILES = (2, 3, 4, 5, 8, 16, 32)
 LARGEST = 70  # extent that is drawn
@@ -48,7 +48,7 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
             return False
         return True
 
-    if algorithm in (matmul_of_halves, linear) and chance.random() < 0.7:
+    if algorithm in (matmul_of_halves, linear, linear_of_eights) and chance.random() < 0.7:
         draw_tensor(made, attempt, chance)
         return made, refused
     for number in range(chance.randint(0, 4)):
@@ -84,14 +84,15 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
 
 def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Random) -> None:
     """Steps for tensor cores, most of which fit."""
-    unit = chance.choice(("mma.sync", "wgmma"))
+    eights = made.algorithm is linear_of_eights
+    unit = chance.choice(("mma.sync", "wgmma") if not eights else ("wgmma",))
     rows = 64 if unit == "wgmma" else chance.choice((16, 32))
     columns = chance.choice((8, 16, 24, 32, 64))
     attempt("tile", i=rows * chance.choice((1, 1, 2)), j=columns * chance.choice((1, 1, 2)))
     attempt("blocks")
     if attempt("tile", i=rows, j=columns):
         attempt("threads")
-    depth, blocks = chance.choice((16, 32, 64)), chance.choice((1, 1, 1, 2, 3))
+    depth, blocks = chance.choice((32, 64, 128) if eights else (16, 32, 64)), chance.choice((1, 1, 1, 2, 3))
     if blocks > 1:
         attempt("tile", x=depth * blocks)
         attempt("tile", x=depth)
@@ -99,12 +100,13 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
     else:
         attempt("tile", x=depth)
     attempt("tensorize", unit)
-    layout: dict[str, Any] = {"swizzle": f"{chance.choice((2 * depth, 2 * depth, 32, 64))}B"}
+    wide = depth if eights else 2 * depth
+    layout: dict[str, Any] = {"swizzle": f"{chance.choice((wide, wide, 32, 64))}B"}
     if chance.random() < (0.1 if unit == "wgmma" else 0.5):
         layout = {"pad": chance.choice((0, 8, 8, 2))}
     attempt("stage", "a", "b", in_="shared", **layout)
     if chance.random() < 0.8:
-        attempt("vectorize", "a", "b", 8)
+        attempt("vectorize", "a", "b", 16 if eights else 8)
     if chance.random() < 0.8:
         attempt("vectorize", *chance.sample(list(made.algorithm.outputs), 1), chance.choice((2, 4, 8)))
     if chance.random() < 0.8:

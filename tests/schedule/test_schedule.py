@@ -15,7 +15,9 @@ from tests.schedule.algorithms import (
     ALGORITHMS,
     convolution,
     gemv,
+    linear_of_eights,
     matmul,
+    matmul_of_halves,
     rms_norm,
     row_sum,
     scale,
@@ -305,6 +307,13 @@ def test_random_schedules(seed):
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_more_random_schedules(seed):
     assert not attempt(seed)["wrong"]
+
+
+@pytest.mark.parametrize(("of", "width"), [(matmul_of_halves, 2), (matmul_of_halves, 8), (linear_of_eights, 4)])
+def test_vectors_of_small_elements_are_transposed(of, width):
+    s = schedule(of).tile(i=8, j=8).blocks().threads("i", "j").tile(x=16)
+    s.stage("a", "b", in_="shared", transposed=True).vectorize("a", "b", width)
+    assert s.check(seeds=1, symbolic=False, m=9, n=16, k=32)
 
 
 def texts(panel) -> list[list[str]]:

@@ -9,8 +9,8 @@ import pytest
 
 import ptxlab
 from ptxlab.report import KernelError, PtxError
-from ptxlab.schedule import Schedule, algorithm, bf16, f16, f32, launching, schedule
-from tests.schedule.algorithms import matmul, row_sum
+from ptxlab.schedule import Schedule, algorithm, bf16, e4m3, f16, f32, launching, schedule
+from tests.schedule.algorithms import linear_of_eights, matmul, row_sum
 
 
 @algorithm
@@ -23,6 +23,12 @@ def linear(a: bf16["m", "k"], b: bf16["n", "k"], c: bf16["m", "n"], bias: f32["n
 def by_columns(a: f16["k", "m"], b: f16["k", "n"], c: f32["m", "n"]):
     for i, j in grid(m, n):
         c[i, j] = sum(a[x, i] * b[x, j] for x in range(k))
+
+
+@algorithm
+def across(a: e4m3["m", "k"], b: e4m3["k", "n"], c: f32["m", "n"]):
+    for i, j in grid(m, n):
+        c[i, j] = sum(a[i, x] * b[x, j] for x in range(k))
 
 
 def by_mma(of=linear, **how) -> Schedule:
@@ -57,6 +63,11 @@ def persistent() -> Schedule:
     return with_roles().raster(2).persistent()
 
 
+def of_eights() -> Schedule:
+    s = schedule(linear_of_eights).tile(i=128, j=16).blocks().tile(i=64).threads().tile(x=32).tensorize("wgmma")
+    return s.stage("a", "b", in_="shared", swizzle="32B").vectorize("c", 2).pipeline(stages=3, by="tma").specialize()
+
+
 SCHEDULES = {
     "mma.sync": by_mma,
     "mma.sync, cp.async": lambda: by_mma().pipeline(stages=3),
@@ -72,6 +83,20 @@ SIZES = {"m": 128, "n": 16, "k": 224}
 @pytest.mark.parametrize("name", ["mma.sync, cp.async", "roles"])
 def test_products(name):
     assert SCHEDULES[name]().check(seeds=1, symbolic=False, m=72, n=24, k=88)
+
+
+def test_elements_of_eight_bits():
+    assert ".e4m3.e5m2 " in str(of_eights())
+    assert of_eights().check(seeds=1, symbolic=False, m=72, n=24, k=80)
+    plain = schedule(linear_of_eights).tile(i=8, j=8).blocks().threads("i", "j").tile(x=16).vectorize("a", "b", 16)
+    assert plain.check(seeds=1, m=9, n=8, k=32).verdict.level == "same-bits"
+    assert plain.check(seeds=1, symbolic=False, m=9, n=8, k=33)
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("sizes", [{"m": 64, "n": 16, "k": 96}, {"m": 130, "n": 24, "k": 35}])
+def test_elements_of_eight_bits_of_any_size(sizes):
+    assert of_eights().check(seeds=2, **sizes)
 
 
 @pytest.mark.bulk
@@ -189,6 +214,9 @@ def is_found(launch, text: str, place: int = 2) -> bool:
         (lambda: schedule(linear).tile(i=24, j=8, x=16).tensorize("mma.sync"), "a multiple of 16 iterations of `i`"),
         (lambda: schedule(linear, "sm_80").tile(i=64, j=8, x=16).tensorize("wgmma"), "needs the target `sm_90a`"),
         (lambda: schedule(linear).tensorize("dp4a"), "there is no unit 'dp4a'"),
+        (lambda: schedule(linear_of_eights).tile(i=16, j=8, x=32).tensorize("mma.sync"), "which `wgmma` multiplies"),
+        (lambda: schedule(linear_of_eights).tile(i=64, j=8, x=16).tensorize("wgmma"), "a multiple of 32 iterations"),
+        (lambda: schedule(across).tile(i=64, j=8, x=32).tensorize("wgmma"), "reads `b` across `x`"),
         (lambda: schedule(linear).tile(i=64, j=8, x=16).tensorize("wgmma").stage("a", in_="registers"), "from shared"),
         (lambda: by_mma(pad=8).pipeline(stages=2, by="tma"), "where tensor cores read it from swizzled rows"),
         (lambda: by_mma().specialize(), "no copies are by TMA"),

@@ -13,7 +13,7 @@
 """
 
 from ptxlab.schedule.from_ptx import from_cuda, from_ptx
-from ptxlab.schedule.read import algorithm, bf16, f16, f32
+from ptxlab.schedule.read import algorithm, bf16, e4m3, e5m2, f16, f32
 from ptxlab.schedule.scheduling import Schedule, Step, schedule
 from ptxlab.schedule.search import Search, free
 from ptxlab.schedule.statements import Algorithm
@@ -27,6 +27,8 @@ __all__ = [
     "algorithm",
     "bf16",
     "choose",
+    "e4m3",
+    "e5m2",
     "f16",
     "f32",
     "free",

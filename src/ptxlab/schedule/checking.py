@@ -13,12 +13,14 @@ from ptxlab.schedule.launching import launch_of, random_arguments
 from ptxlab.schedule.reference import compute
 from ptxlab.schedule.state import here
 from ptxlab.schedule.statements import Algorithm, loads
+from ptxlab.schedule.tree import BYTES
 
 if TYPE_CHECKING:
     from ptxlab.schedule.scheduling import Schedule
 
 ACCEPTED = ("same-bits", "same-function", "near")  # verdicts of `equal` on a kernel and the plain one
 TOLERANCE = 1e-4  # of the largest element of an output
+EIGHT = 2e-3  # where tensor cores multiply elements of 8 bits: their sums have about 13 bits then
 HALF = 2e-2  # where it, or what tensor cores multiply in registers, is rounded to 16 bits
 
 
@@ -31,10 +33,14 @@ def check_numbers(schedule: Schedule, sizes: Mapping[str, int], seed: int) -> No
             value.fill(np.nan)
     expected = compute(schedule.algorithm, sizes, dict(zip(names, arguments, strict=True)))
     launch_of(schedule, arguments).run(device="cpu", seed=seed)
+    arrays = schedule.algorithm.arrays
+    eight = any(BYTES[arrays[array].element] == 1 for array in schedule.state.operands)
     for name, wanted in expected.items():
         found = np.asarray(arguments[names.index(name)], np.float64)
-        half = schedule.algorithm.arrays[name].element != "f32" or any(one.weight for one in schedule.state.tensors)
-        room = (TOLERANCE if not half else HALF) * max(1.0, float(np.nanmax(np.abs(wanted), initial=0.0)))
+        half = arrays[name].element != "f32" or any(one.weight for one in schedule.state.tensors)
+        room = (HALF if half else EIGHT if eight else TOLERANCE) * max(
+            1.0, float(np.nanmax(np.abs(wanted), initial=0.0))
+        )
         bad = ~((np.abs(found - wanted) <= room) | (np.isnan(found) & np.isnan(wanted)))
         if bad.any():
             place = tuple(int(n) for n in np.argwhere(bad)[0])

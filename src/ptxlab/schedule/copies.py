@@ -8,7 +8,7 @@ from typing import Any
 from ptxlab.author import s32, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import FILL, Below, Value
-from ptxlab.schedule.elements import load_bits, store_bits
+from ptxlab.schedule.elements import load_bits, split_bits, store_bits
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.tree import (
     BYTES,
@@ -178,14 +178,13 @@ def during(w: Writing, fill: Fill) -> list[Below]:
 
 
 def _store_raw(w: Writing, buffer: Buffer, waiting: list[tuple[Any, list[Value], Value]]) -> None:
-    stride = buffer.strides[-1]
+    stride, size, vector = buffer.strides[-1], BYTES[buffer.element], chunks(w.plan, buffer).vector
     for target, values, when in waiting:
-        if stride == 1 or len(values) == 1:
-            store_bits(target, values, when)
+        if stride == 1 or vector == 1:
+            store_bits(target, values, when, 8 if vector * size == 1 else 0)
             continue
-        for place, value in enumerate(values):
-            moved = target.part(target.element, place * stride * BYTES[buffer.element])
-            store_bits(moved, [value], when)
+        for place, value in enumerate(split_bits(values, size)):
+            store_bits(target.part(target.element, place * stride * size), [value], when, 8 * size)
     waiting.clear()
 
 

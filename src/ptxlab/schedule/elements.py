@@ -11,8 +11,9 @@ from ptxlab.author import f16 as f16_type
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.expressions import register
+from ptxlab.schedule.tree import BYTES
 
-ELEMENTS: dict[str, Any] = {"f32": f32, "f16": f16_type, "bf16": bf16_type}
+ELEMENTS: dict[str, Any] = {"f32": f32, "f16": f16_type, "bf16": bf16_type, "e4m3": b8, "e5m2": b8}
 
 
 def shared_address(register: Value, offset: int) -> Pointer:
@@ -22,11 +23,11 @@ def shared_address(register: Value, offset: int) -> Pointer:
 
 def load_bits(source: Any, space: str, size: int, when: Value) -> list[Value]:
     """So many bytes as bits; zeros where the predicate does not hold."""
-    cls, count = (b16, 1) if size == 2 else (b32, size // 4)
+    cls, count = (b16, 1) if size <= 2 else (b32, size // 4)
     values = [cls(0) if when is not None else cls() for _ in range(count)]
     lanes = f".v{count}" if count > 1 else ""
     emit(
-        f"ld.{space}{lanes}.b{16 if size == 2 else 32}",
+        f"ld.{space}{lanes}.b{min(8 * size, 32)}",
         [source],
         out=tuple(values) if count > 1 else values[0],
         when=when,
@@ -34,10 +35,21 @@ def load_bits(source: Any, space: str, size: int, when: Value) -> list[Value]:
     return values
 
 
-def store_bits(target: Any, values: Sequence[Value], when: Value) -> None:
+def store_bits(target: Any, values: Sequence[Value], when: Value, width: int = 0) -> None:
+    """Registers, or only so many bits of one."""
     lanes = f".v{len(values)}" if len(values) > 1 else ""
-    width = values[0].type.width
+    width = width or values[0].type.width
     emit(f"st.{target.space}{lanes}.b{width}", [target, tuple(values) if len(values) > 1 else values[0]], when=when)
+
+
+def split_bits(values: Sequence[Value], size: int) -> list[Value]:
+    """Elements of so many bytes, each in the low bits of a register."""
+    if size == 4:
+        return list(values)
+    halves: list[Value] = []
+    for word in values:
+        halves += [word] if word.type.width == 16 else emit("mov.b32", [word], out=(b16(), b16()))
+    return halves if size == 2 else [one for half in halves for one in (half, emit("shr.b16", [half, 8], out=b16()))]
 
 
 def load_numbers(
@@ -49,12 +61,11 @@ def load_numbers(
         lanes = f".v{width}" if width > 1 else ""
         emit(f"ld.{space}{lanes}.f32", [source], out=tuple(values) if width > 1 else values[0], when=when)
         return values
-    halves = []
-    for word in load_bits(source, space, width * 2, when):
-        if word.type.width == 16:
-            halves.append(word)
-        else:
-            halves += emit("mov.b32", [word], out=(b16(), b16()))
+    halves = split_bits(load_bits(source, space, width * BYTES[element], when), 2)
+    if BYTES[element] == 1:  # each of these is two elements
+        pairs = [emit(f"cvt.rn.f16x2.{element}x2", [pair], out=b32()) for pair in halves]
+        halves = [half for pair in pairs for half in emit("mov.b32", [pair], out=(b16(), b16()))][:width]
+        element = "f16"
     outs = outs or [f32() for _ in halves]
     return [
         emit(f"cvt.f32.{element}", [half.view(ELEMENTS[element])], out=out)

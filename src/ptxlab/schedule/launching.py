@@ -153,4 +153,5 @@ def _is_contiguous(array: Any) -> bool:
 def _dtype(element: str) -> Any:
     import ml_dtypes
 
-    return {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[element]
+    halves = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+    return {"f32": np.float32, **halves, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}[element]

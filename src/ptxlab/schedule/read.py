@@ -52,6 +52,7 @@ class ArrayType:
 
 
 f32, f16, bf16 = ArrayType("f32"), ArrayType("f16"), ArrayType("bf16")
+e4m3, e5m2 = ArrayType("e4m3"), ArrayType("e5m2")
 
 
 def algorithm(function: Callable[..., Any]) -> Algorithm:
@@ -134,6 +135,9 @@ class _Reader:
                     self._assign(name, node, names, axes)
                 case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=array)) as target]):
                     index = self._index(array, target, names)
+                    if self.arrays[array].element in ("e4m3", "e5m2"):
+                        said = "store it as `f16`, `bf16` or `f32`"
+                        self.refuse(node, f"`{array}` is of 8 bits, which are only read", helps=(said,))
                     value = self._expression(node.value, names, axes)
                     store = Store(axes, value, node.lineno, array, index, condition)
                     if condition is None:

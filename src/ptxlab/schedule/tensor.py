@@ -22,7 +22,7 @@ from ptxlab.schedule.statements import Let, Reduce, loads
 from ptxlab.schedule.tree import BYTES, Buffer, Leaf
 from ptxlab.schedule.writing import Writing
 
-STEP = 16  # elements along the sum that one instruction takes
+STEP = 32  # bytes along the sum that one instruction takes
 
 
 def write_multiply(w: Writing, leaf: Leaf) -> None:
@@ -143,8 +143,9 @@ class Operand:
         """The descriptor of the first rows, or columns, that a warpgroup multiplies."""
         buffer, size = self.buffer, BYTES[self.buffer.element]
         rows = prod(buffer.shape[:-1])
-        at = Pointer(b16, "shared", self.start)
-        tile = ptx.tile(b16, rows, buffer.columns, swizzle=buffer.stage.swizzle, copies=buffer.panels, at=at)
+        kind = b16 if size == 2 else b8
+        at = Pointer(kind, "shared", self.start)
+        tile = ptx.tile(kind, rows, buffer.columns, swizzle=buffer.stage.swizzle, copies=buffer.panels, at=at)
         found = ptx.descriptor(tile, transposed=not self.is_along)
         own = self._own()
         if own is None:
@@ -191,7 +192,7 @@ def _write_mma(w: Writing, tensor: Tensor, one: Reduce) -> None:
     b = single.stacked(2) if together == 2 else single
     a_lanes, b_lanes = left.lanes(a), right.lanes(b)
     depth = w.state.count(w.state.parts[tensor.depth][-1]) or 0
-    for along in range(0, depth, STEP):
+    for along in range(0, depth, STEP // BYTES[element]):
         rows = [a.load(left.moved(a_lanes, on, along), out=b32.several(a.registers)) for _, on in down]
         columns = []
         for _, on in across[::together]:
@@ -208,21 +209,21 @@ def _write_mma(w: Writing, tensor: Tensor, one: Reduce) -> None:
 def _write_wgmma(w: Writing, tensor: Tensor, one: Reduce) -> None:
     """Start the multiplications of a stage as one group: 64 rows each, and all columns of a warpgroup."""
     right = Operand(w, tensor, tensor.right, tensor.columns)
-    element = right.buffer.element
+    element, step = right.buffer.element, STEP // BYTES[right.buffer.element]
     eights = w.state.serial([tensor.columns])[-2]
     count = w.state.count(w.state.part(eights)) or 1
     down, across = list(_tiles(w, tensor, tensor.rows, 1)), list(_tiles(w, tensor, tensor.columns, 2))
-    multiply = ptx.wgmma.mma_async.sync.aligned[f"m64n{8 * count}k16"].f32[element][element]
     left = _Weights(w, tensor, one, element) if tensor.weight else _Rows(w, tensor)
+    multiply = ptx.wgmma.mma_async.sync.aligned[f"m64n{8 * count}k{step}"].f32[left.element][element]
     b = right.descriptor()
     adds = not is_first_multiplied(w, one.name)
     ptx.wgmma.fence.sync.aligned()
-    for along in range(0, left.depth, STEP):
+    for along in range(0, left.depth, step):
         for (numbers, i), (others, j) in product(down, across):
             chosen = {**numbers, **others}
             totals = [t for n in range(count) for t in _accumulators(w, tensor, one, {**chosen, eights: n})]
             second = right.described(j, along)
-            turned = *left.turned, int(not right.is_along)
+            turned = (*left.turned, int(not right.is_along)) if BYTES[element] == 2 else ()
             multiply(totals, left.of(numbers, i, along), b + second if second else b, adds or along > 0, 1, 1, *turned)
     ptx.wgmma.commit_group.sync.aligned()
 
@@ -233,11 +234,12 @@ class _Rows:
     def __init__(self, w: Writing, tensor: Tensor) -> None:
         self.operand = Operand(w, tensor, tensor.left, tensor.rows)
         self.start = self.operand.descriptor()
+        self.element = self.operand.buffer.element
         self.turned = (int(not self.operand.is_along),)
         self.depth = w.state.count(w.state.parts[tensor.depth][-1]) or 0
 
     def of(self, numbers: dict[str, int], on: int, along: int) -> Value:
-        """The descriptor of 64 rows and 16 elements along the sum."""
+        """The descriptor of 64 rows and 32 bytes along the sum."""
         more = self.operand.described(on, along)
         return self.start + more if more else self.start
 

@@ -103,10 +103,11 @@ def _tensor_wave(block: Block, blocks: int, iterations: int, pitch: int, state: 
     """The same for tensor cores; `pitch` is the bytes of a row along the sum."""
     busy, area = _busy(block, blocks), block.rows * block.columns
     exchange = (1.5 + area * (1.1e-4 if block.shares_evenly else 1.7e-3)) if block.sharing > 1 else 0.0
-    copied = 2 * block.depth * (block.rows + block.columns)
+    size = BYTES[state.algorithm.arrays[state.tensors[0].left].element]
+    copied = size * block.depth * (block.rows + block.columns)
     speed = next(rate for multiple, rate in ALIGNED if pitch % multiple == 0)
-    rate = 1.85e-5 if state.unit == "wgmma" else 3.5e-5  # for 64 steps of one element
-    step = max(LATENCY / block.stages, busy * max(area * rate, copied / speed) * block.depth / 64)
+    rate = (1.85e-5 if state.unit == "wgmma" else 3.5e-5) * size / 2  # for 64 steps of one element
+    step = max(LATENCY / block.stages, busy * max(area * rate * block.depth / 64, copied / speed))
     return iterations * step + busy * (area * 9.2e-5 + exchange)
 
 

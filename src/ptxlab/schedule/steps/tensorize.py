@@ -13,10 +13,12 @@ from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import State, Tensor
 from ptxlab.schedule.statements import Load, Name, Operation, Reduce
 from ptxlab.schedule.steps.tile import cut
+from ptxlab.schedule.tree import BYTES
 
 UNITS = ("mma.sync", "wgmma")
 ROWS = {"mma.sync": 16, "wgmma": 64}  # of one instruction
-DEPTH = 16
+DEPTH = 32  # bytes along the sum
+EIGHT = {"e4m3", "e5m2"}
 WHO = {"mma.sync": "warp", "wgmma": "warpgroup"}
 MOST_COLUMNS = {"mma.sync": 128, "wgmma": 256}  # of the tile of a warp, or of a warpgroup
 
@@ -110,7 +112,7 @@ def _product(state: State, unit: str) -> Tensor:  # noqa: RET503 - `refuse` does
     state.refuse(
         "illegal-step",
         "tensor cores compute no sum of this algorithm: " + ("; ".join(reasons) or "there is none"),
-        "they compute `sum(a[i, x] * b[x, j] for x in range(k))` of `f16` or `bf16`",
+        "they compute `sum(a[i, x] * b[x, j] for x in range(k))` of `f16` or `bf16`, or of `e4m3` or `e5m2` by rows",
     )
 
 
@@ -121,7 +123,9 @@ def _matched(state: State, one: Reduce, unit: str) -> Tensor | str:
         case _:
             return "is not a sum of products of two arrays"
     elements = {state.algorithm.arrays[load.array].element for load in (left, right)}
-    if elements not in ({"f16"}, {"bf16"}):
+    if elements <= EIGHT and unit == "mma.sync":
+        return f"is of {' and '.join(sorted(elements))}, which `wgmma` multiplies"
+    if elements not in ({"f16"}, {"bf16"}) and not elements <= EIGHT:
         return f"is of {' and '.join(sorted(elements))}"
     if len(one.over) != 1:
         return f"is over {len(one.over)} loops"
@@ -137,6 +141,8 @@ def _matched(state: State, one: Reduce, unit: str) -> Tensor | str:
     for load, axis in ((left, rows), (right, columns)):
         if {*load.index[-2:]} != {Linear.of(axis), Linear.of(depth)} or not load.is_inside:
             return f"has other indices than `{axis}` and `{depth}` in the last two dimensions of `{load.array}`"
+        if elements <= EIGHT and load.index[-1] != Linear.of(depth):
+            return f"reads `{load.array}` across `{depth}`: tensor cores read elements of 8 bits along it"
         if any(depth in index.names or axis in index.names for index in load.index[:-2]):
             return f"has `{axis}` or `{depth}` in another dimension of `{load.array}`, too"
     return Tensor(unit, one.name, left.array, right.array, rows, columns, depth, len(state.steps))
@@ -145,7 +151,8 @@ def _matched(state: State, one: Reduce, unit: str) -> Tensor | str:
 def _check_tiles(state: State, tensor: Tensor) -> None:
     """Refuse tiles that instructions do not fill."""
     _check_columns(state, tensor)
-    for axis, every in ((tensor.rows, ROWS[tensor.unit]), (tensor.depth, DEPTH)):
+    depth = DEPTH // BYTES[state.algorithm.arrays[tensor.left].element]
+    for axis, every in ((tensor.rows, ROWS[tensor.unit]), (tensor.depth, depth)):
         _check_multiple(state, tensor, axis, every)
         if axis == tensor.depth and any(p.role not in ("serial", "cluster") for p in state.parts[axis]):
             state.refuse("illegal-step", f"`{axis}` is run by threads or blocks")

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from ptxlab.schedule.state import Stage, State
 from ptxlab.schedule.steps.stage import check
+from ptxlab.schedule.tree import BYTES
 
-BYTES = {"f32": 4, "f16": 2, "bf16": 2}
+WIDTHS = (2, 4, 8, 16)
 
 
 def vectorize(state: State, *arguments: str | int) -> State:
@@ -17,8 +18,10 @@ def vectorize(state: State, *arguments: str | int) -> State:
     written for these.
     """
     *arrays, width = arguments
-    if not arrays or not isinstance(width, int) or width not in (2, 4, 8):
-        state.refuse("illegal-step", "`vectorize` takes arrays and a width of 2, 4 or 8", '`vectorize("a", "c", 4)`')
+    if not arrays or not isinstance(width, int) or width not in WIDTHS:
+        state.refuse(
+            "illegal-step", "`vectorize` takes arrays and a width of 2, 4, 8 or 16", '`vectorize("a", "c", 4)`'
+        )
     for array in map(str, arrays):
         if array not in state.algorithm.outputs:
             check(state, array)
