@@ -1,4 +1,4 @@
-// What `ptxlab lsp` says of the open PTX files: findings, hovers, completion, definitions, names, format, fixes.
+// What `ptxlab lsp` says of the open files: findings, hovers, completion, definitions, names, format, fixes.
 const { spawn } = require("child_process");
 
 class Connection {
@@ -50,7 +50,7 @@ class Connection {
   }
 }
 
-exports.start = (vscode, context, command) => {
+exports.start = (vscode, context, command, isOurs, python) => {
   const range = ({ start, end }) => new vscode.Range(start.line, start.character, end.line, end.character);
   const edits = (list) => (list || []).map((edit) => new vscode.TextEdit(range(edit.range), edit.newText));
   const location = (one) => new vscode.Location(vscode.Uri.parse(one.uri), range(one.range));
@@ -82,7 +82,7 @@ exports.start = (vscode, context, command) => {
   const capabilities = { textDocument: { rename: { prepareSupport: true }, publishDiagnostics: { relatedInformation: true } } };
   let isReady = false;
   // Nothing is said or asked before the server has answered the first request; it then knows all documents that are open.
-  const ready = connection.ask("initialize", { processId: process.pid, rootUri: null, capabilities }).then(() => {
+  const ready = connection.ask("initialize", { processId: process.pid, rootUri: null, capabilities, initializationOptions: { python } }).then(() => {
     connection.send({ method: "initialized", params: {} });
     isReady = true;
     workspace.textDocuments.forEach(opened);
@@ -92,22 +92,24 @@ exports.start = (vscode, context, command) => {
     ready.then(() => connection.ask(`textDocument/${method}`, { ...about(document, position), ...more }, token));
 
   const opened = (document) =>
-    isReady && document.languageId === "ptx" &&
-    connection.send({ method: "textDocument/didOpen", params: { textDocument: { ...version(document), languageId: "ptx", text: document.getText() } } });
+    isReady && isOurs(document) &&
+    connection.send({ method: "textDocument/didOpen", params: { textDocument: { ...version(document), languageId: document.languageId, text: document.getText() } } });
   const changed = ({ document, contentChanges }) =>
-    isReady && document.languageId === "ptx" && contentChanges.length &&
+    isReady && isOurs(document) && contentChanges.length &&
     connection.send({ method: "textDocument/didChange", params: {
       textDocument: version(document),
       contentChanges: contentChanges.map((one) => ({ range: { start: place(one.range.start), end: place(one.range.end) }, text: one.text })),
     } });
+  const saved = (document) => isReady && isOurs(document) && connection.send({ method: "textDocument/didSave", params: about(document) });
   const closed = (document) =>
-    isReady && document.languageId === "ptx" && connection.send({ method: "textDocument/didClose", params: about(document) });
+    isReady && isOurs(document) && connection.send({ method: "textDocument/didClose", params: about(document) });
 
   context.subscriptions.push(
     shown,
     { dispose: () => connection.server.kill() },
     workspace.onDidOpenTextDocument(opened),
     workspace.onDidChangeTextDocument(changed),
+    workspace.onDidSaveTextDocument(saved),
     workspace.onDidCloseTextDocument(closed),
     languages.registerHoverProvider("ptx", {
       provideHover: async (document, position, token) => {

@@ -1,4 +1,4 @@
-// Starts `ptxlab lsp` for the open PTX files and `ptxlab debug --dap` for sessions of type ptxlab; runs kernels, and shows the lab.
+// Starts `ptxlab lsp` for the open files and `ptxlab debug --dap` for sessions of type ptxlab; runs kernels, and shows the lab.
 const vscode = require("vscode");
 const { exec } = require("child_process");
 const { mkdtempSync, readFileSync, rmSync } = require("fs");
@@ -56,5 +56,15 @@ exports.activate = (context) => {
     vscode.commands.registerCommand("ptxlab.run", withKernel(run)),
     vscode.commands.registerCommand("ptxlab.lab", withKernel(lab)),
   );
-  client.start(vscode, context, command());
+  // The server starts with the first file that it knows.
+  const python = vscode.workspace.getConfiguration("ptxlab").get("python");
+  const isOurs = (document) =>
+    document.languageId === "ptx" || (document.uri.scheme === "file" && document.fileName.endsWith(".cu")) ||
+    (python && document.languageId === "python");
+  let connection;
+  const begin = (document) => {
+    if (!connection && isOurs(document)) connection = client.start(vscode, context, command(), isOurs, python);
+  };
+  vscode.workspace.textDocuments.forEach(begin);
+  context.subscriptions.push(vscode.workspace.onDidOpenTextDocument(begin));
 };

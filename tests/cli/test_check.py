@@ -48,6 +48,49 @@ def test_a_right_file(right: Path) -> None:
     assert (result.exit_code, result.stdout) == (0, f"no errors or warnings in {right}\n")
 
 
+PYTHON = """\
+from ptxlab.author import f32, kernel, pointer, ptx, u32
+print("executed")
+
+@kernel(target="sm_80")
+def wrong(x: pointer[f32], n: u32):
+    i = ptx.tid.x
+    with ptx.when(i < n):
+        ptx.bar.sync(0)
+    ptx.bar.sync(0)
+    x[i] = 1.0
+
+same = wrong
+
+@kernel(target="sm_80")
+def mistyped(x: pointer[f32]):
+    x[0] = ptx.tid.x ^ x[1]
+
+@kernel(target="sm_80")
+def needs_an_argument(x: pointer[f32], *, at: int):
+    x[at] = 1.0
+"""
+
+
+def test_kernels_in_python(tmp_path: Path) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text(PYTHON)
+    result = run("check", file, "--format", "concise")
+    places = [line.partition(": ")[2].partition("]")[0] for line in result.stdout.splitlines()]
+    assert (result.exit_code, places) == (1, ["warning[divergent-barrier", "error[type-clash"])
+    assert [int(line.split(":")[1]) for line in result.stdout.splitlines()] == [8, 16]
+    assert "executed" in result.stderr
+    assert ".entry wrong" in run("ptx", file, "--entry", "wrong").stdout  # whatever is wrong with others
+    assert "can't be used with CUDA C++ and Python" in run("check", "--fix", file).stderr
+    file.write_text(PYTHON.replace("i < n", "i < m"))
+    result = run("check", file)
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (
+        2, f"Error: `{file}`, line 7: NameError: name 'm' is not defined",
+    )  # fmt: skip
+    file.write_text(PYTHON.replace("i < n", "n < 4").replace("ptx.tid.x ^ x[1]", "x[1]"))
+    assert run("check", file).exit_code == 0
+
+
 def test_a_wrong_file_full(wrong: Path) -> None:
     result = run("check", wrong)
     code = result.stdout.partition("]")[0].removeprefix("error[")

@@ -61,7 +61,7 @@ done:
 class Editor:
     """An editor with the server in a thread; both end when their streams do."""
 
-    def __init__(self, **capabilities: Any) -> None:
+    def __init__(self, python: bool = False, **capabilities: Any) -> None:
         reading, to_server = os.pipe()
         from_server, writing = os.pipe()
         self.sending, self.receiving = os.fdopen(to_server, "wb"), os.fdopen(from_server, "rb")
@@ -70,7 +70,8 @@ class Editor:
         self.server.start()
         self.number = self.files = 0
         self.published: dict[str, list[list[dict[str, Any]]]] = defaultdict(list)
-        self.request("initialize", {"processId": None, "rootUri": None, "capabilities": capabilities})
+        given = {"processId": None, "rootUri": None, "initializationOptions": {"python": python}}
+        self.request("initialize", {**given, "capabilities": capabilities})
 
     def notify(self, method: str, parameters: Any) -> None:
         write_message(self.sending, {"jsonrpc": "2.0", "method": method, "params": parameters})
@@ -103,10 +104,10 @@ class Editor:
 class Client:
     """One open file of an editor."""
 
-    def __init__(self, editor: Editor, text: str = TEXT) -> None:
+    def __init__(self, editor: Editor, text: str = TEXT, path: Path | None = None) -> None:
         self.editor, self.text, self.version = editor, text, 1
         editor.files += 1
-        self.uri = f"file:///k{editor.files}.ptx"
+        self.uri = path.as_uri() if path else f"file:///k{editor.files}.ptx"
         opened = {"uri": self.uri, "languageId": "ptx", "version": 1, "text": text}
         editor.notify("textDocument/didOpen", {"textDocument": opened})
 

@@ -42,6 +42,11 @@ PAGES = {
         "`ptx.ret()` ends the threads that get there, `ptx.leave_when(condition)` leaves a loop, and "
         "`with ptx.when(...):` skips the rest of an iteration."
     ),
+    "python-error": (
+        "A Python file can't be executed, so its kernels are not known.\n\n"
+        "An editor is told so by `ptxlab lsp --python`: the file raises an exception while it is imported or a kernel "
+        "is written, or takes longer than a minute. Put what trains or measures under `if __name__ == '__main__':`."
+    ),
     "missing-argument": (
         "A kernel or function is written without a compile-time argument that it needs.\n\n"
         "Parameters after `*` are compile-time arguments; without a default, they are given by "

@@ -24,6 +24,7 @@ from ptxlab.cli.files import (
 )
 from ptxlab.cli.findings import format_option, show_findings, show_statistics, status_of
 from ptxlab.cli.gates import exclude_option, exclusions, failing, gate_options, wanted
+from ptxlab.cli.ptx import PYTHON, execute, raising_usage_errors
 from ptxlab.report import Diagnostic, Format, PtxError, apply_edits, certain_edits
 
 _PASSES = 2  # a byte order mark hides all that follows it
@@ -57,9 +58,12 @@ def command(
     """Report every problem in PTX files.
 
     Directories are searched for *.ptx; `-` is standard input. A .cu file is compiled first, by nvcc or else by NVRTC,
-    whose warnings are among the findings; options for that follow `--`. `[tool.ptxlab]` of pyproject.toml may set
-    `select`, `ignore`, `per-file-ignores`, `exclude` and `fail-on`; the command line is applied after it. Exits 0 if
-    nothing was found, 1 if something was, 2 if a tool is missing or no file can be read.
+    whose warnings are among the findings; options for that follow `--`. A .py file is executed, and the kernels of
+    `ptxlab.author` that it defines are checked; those that lack a compile-time argument are left out.
+
+    `[tool.ptxlab]` of pyproject.toml may set `select`, `ignore`, `per-file-ignores`, `exclude` and `fail-on`; the
+    command line is applied after it. Exits 0 if nothing was found, 1 if something was, 2 if a tool is missing or no
+    file can be read.
 
     \b
     Examples:
@@ -70,14 +74,15 @@ def command(
       ptxlab check --diff origin/main kernels/
       ptxlab check --ptxas 13.0 kernel.ptx
       ptxlab check gemm.cu --target sm_90a -- -Iinclude -DTILE=128
+      ptxlab check kernels.py
     """
     files = find_files(paths, exclusions())
     if not files:
         click.echo("nothing to check: all files are excluded", err=True)
         context.exit(0)
     refuse_options(files)
-    if fix and any(file.suffix == CUDA for file in files):
-        raise click.UsageError("`--fix` mends PTX, so it can't be used with CUDA C++")
+    if fix and any(file.suffix in (CUDA, PYTHON) for file in files):
+        raise click.UsageError("`--fix` mends PTX, so it can't be used with CUDA C++ and Python")
     if fix and STANDARD_INPUT in files:
         raise click.UsageError("`--fix` writes files back, so it can't be used with standard input")
     if fix and diff is not None:
@@ -138,6 +143,8 @@ def check_file(file: Path, target: str | None, progress: Progress, ptxas: str | 
     """
     from ptxlab.check import check, check_partly
 
+    if file.suffix == PYTHON:
+        return check_python(file, target)
     size = max(1, size_of(file))
     try:
         # Reading takes about a third of the time, finding the form of each instruction another.
@@ -148,6 +155,23 @@ def check_file(file: Path, target: str | None, progress: Progress, ptxas: str | 
         return [*warnings, *check(module, target, lambda at: progress((1 + at / size) / 3), ptxas)]
     found = [*warnings, *faults, *check_partly(module, target)]
     return sorted(found, key=lambda diagnostic: diagnostic.labels[0].span.start if diagnostic.labels else 0)
+
+
+def check_python(file: Path, target: str | None) -> list[Diagnostic]:
+    """All that is wrong with the kernels that a file of Python defines, once each."""
+    from ptxlab.author.kernel import Kernel
+    from ptxlab.author.module import Module
+    from ptxlab.check import check
+
+    found: dict[Diagnostic, None] = {}
+    for one in execute(file):
+        try:
+            if isinstance(one, Kernel | Module):
+                with raising_usage_errors(file):
+                    found |= dict.fromkeys(check(one.module, target))
+        except PtxError as wrong:  # while it is written
+            found |= dict.fromkeys(each for each in wrong.diagnostics if each.code != "missing-argument")
+    return list(found)
 
 
 def fix_file(file: Path, found: Sequence[Diagnostic]) -> int:

@@ -6,7 +6,8 @@ import re
 import runpy
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,8 +108,10 @@ def written_by(path: Path, target: str | None, entry: str | None) -> str:
 
     if target is not None:
         raise click.UsageError("`--target` is for CUDA C++ and built files: a kernel in Python names its own")
-    made = _execute(path)
-    kernels = {id(one.program): one for one in made if isinstance(one, Kernel)}
+    made = execute(path)
+    meant = [one for one in made if isinstance(one, Kernel) and entry in (None, one.name)]
+    with raising_usage_errors(path):
+        kernels = {id(one.program): one for one in meant}
     modules = [one for one in made if isinstance(one, Module) and id(one.program) not in kernels]
     found = {one.name: one.ptx for one in kernels.values()}
     found |= {", ".join(one.module.entries): one.ptx for one in modules}
@@ -121,19 +124,27 @@ def written_by(path: Path, target: str | None, entry: str | None) -> str:
     return next(iter(found.values()))
 
 
-def _execute(path: Path) -> list[object]:
+def execute(path: Path) -> list[object]:
     """What a file of Python defines; what it raises is a usage error with its line."""
     if path == STANDARD_INPUT or not path.is_file():
         raise click.UsageError(f"`{path}` is not a file")
     sys.path.insert(0, str(path.parent.absolute()))  # as `python PATH` has it
     try:
-        return list(runpy.run_path(str(path), run_name=path.stem).values())
-    except PtxError:
+        with raising_usage_errors(path), redirect_stdout(sys.stderr):  # standard output is for what is asked
+            return list(runpy.run_path(str(path), run_name=path.stem).values())
+    finally:
+        sys.path.pop(0)
+
+
+@contextmanager
+def raising_usage_errors(path: Path) -> Iterator[None]:
+    """Have what code of a file of Python raises be a usage error with its line; a `PtxError` says more already."""
+    try:
+        yield
+    except (PtxError, click.UsageError):
         raise
     except Exception as wrong:
         lines = [frame.lineno for frame in traceback.extract_tb(wrong.__traceback__) if frame.filename == str(path)]
         line = getattr(wrong, "lineno", None) or (lines[-1] if lines else None)
         where = f"`{path}`, line {line}" if line else f"`{path}`"
         raise click.UsageError(f"{where}: {type(wrong).__name__}: {wrong}") from None
-    finally:
-        sys.path.pop(0)

@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, compress
+from pathlib import Path
 from string import ascii_letters, whitespace
-from typing import NamedTuple, overload
+from typing import Literal, NamedTuple, overload
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 
 from lsprotocol.types import Position, Range
 from pygls.workspace import PositionCodec
@@ -86,9 +89,22 @@ class Document:
     codec: PositionCodec
 
     @cached_property
+    def path(self) -> Path | None:
+        """Its file; None for one that was not saved yet."""
+        address = urlparse(self.uri)
+        return Path(url2pathname(address.path)) if address.scheme == "file" else None
+
+    @property
+    def language(self) -> Literal["ptx", "cuda", "python"]:
+        """What it is written in."""
+        suffix = self.path.suffix if self.path is not None else ""
+        return "cuda" if suffix == ".cu" else "python" if suffix == ".py" else "ptx"
+
+    @cached_property
     def source(self) -> Source:
         """The text as diagnostics name it."""
-        return Source(self.uri.rpartition("/")[2], self.text)
+        is_other = self.path is not None and self.language != "ptx"
+        return Source(str(self.path) if is_other else self.uri.rpartition("/")[2], self.text)
 
     @cached_property
     def words(self) -> Words:

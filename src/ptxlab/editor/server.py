@@ -26,6 +26,7 @@ from ptxlab.editor.answers import ANSWERS, refuse
 from ptxlab.editor.document import Document
 from ptxlab.editor.findings import as_message, findings_of, fixes_of
 from ptxlab.editor.proofs import PROVE, proofs_of, proved
+from ptxlab.editor.python_kernels import findings_of_python, is_saved
 from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic
 
@@ -56,8 +57,8 @@ class _Protocol(LanguageServerProtocol):
 class Server:
     """The open texts, and what was found in each."""
 
-    def __init__(self, target: str | None = None) -> None:
-        self.target = target
+    def __init__(self, target: str | None = None, executes: bool = False) -> None:
+        self.target, self.executes = target, executes
         self.documents: dict[str, Document] = {}
         self.found: dict[str, list[Diagnostic]] = {}
         self.checks: dict[str, asyncio.Task[None]] = {}
@@ -75,6 +76,7 @@ class Server:
             if target is not None and (not isinstance(target, str) or target not in TARGETS):
                 raise refuse(f"there is no target {target!r}")
             self.target = target or self.target
+            self.executes = self.executes or (isinstance(options, dict) and options.get("python") is True)
 
         @feature(types.TEXT_DOCUMENT_DID_OPEN)
         def opened(asked: types.DidOpenTextDocumentParams) -> None:
@@ -86,6 +88,11 @@ class Server:
         @feature(types.TEXT_DOCUMENT_DID_CHANGE)
         def changed(asked: types.DidChangeTextDocumentParams) -> None:
             self._follow(asked.text_document.uri)
+
+        @feature(types.TEXT_DOCUMENT_DID_SAVE)
+        def saved(asked: types.DidSaveTextDocumentParams) -> None:
+            if self._document(asked).language != "ptx":  # which does not depend on what is saved
+                self._follow(asked.text_document.uri)
 
         @feature(types.TEXT_DOCUMENT_DID_CLOSE)
         def closed(asked: types.DidCloseTextDocumentParams) -> None:
@@ -110,6 +117,8 @@ class Server:
     def _answering(self, answer: Callable[[Document, Any], Any]) -> Callable[[Any], Any]:
         async def reply(asked: Any) -> Any:
             document = self._document(asked)
+            if document.language != "ptx":
+                return None
             return await asyncio.get_running_loop().run_in_executor(self.answerer, answer, document, asked)
 
         return reply
@@ -137,11 +146,12 @@ class Server:
     async def _check(self, document: Document) -> None:
         """Publish what is wrong with a text; cancelled when it changes."""
         await asyncio.sleep(_PAUSE)
-        is_old = Event()
+        is_python = document.language == "python"
+        if is_python and not (self.executes and is_saved(document)):
+            return  # what was found in the saved text stays
+        is_old, find = Event(), findings_of_python if is_python else findings_of
         try:
-            found = await asyncio.get_running_loop().run_in_executor(
-                self.checker, findings_of, document, self.target, is_old
-            )
+            found = await asyncio.get_running_loop().run_in_executor(self.checker, find, document, self.target, is_old)
         finally:
             is_old.set()
         self.found[document.uri] = found
@@ -178,8 +188,8 @@ class Server:
         self.protocol.window_show_message(types.ShowMessageParams(type=level, message=answer))
 
 
-def serve(reading: BinaryIO, writing: BinaryIO, target: str | None = None) -> None:
+def serve(reading: BinaryIO, writing: BinaryIO, target: str | None = None, executes: bool = False) -> None:
     """Answer requests until the editor ends the session or its stream does."""
     # What is refused is said to the editor; a log of it would be lines on standard error.
     logging.getLogger("pygls").addHandler(logging.NullHandler())
-    Server(target).protocol.start_io(reading, writing)
+    Server(target, executes).protocol.start_io(reading, writing)
