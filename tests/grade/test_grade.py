@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from ptxlab import gpu
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.grade import grade, problem, problems
 from ptxlab.verify import TaskError
@@ -78,6 +79,24 @@ def test_a_teachers_problem(tmp_path: Path) -> None:
         "| copy | wrong.ptx | rejected (out-of-bounds) |"
     )
     assert len(json.loads(run(command_line, ["grade", "copy", "--table", *kept, "--format", "json"]).output)) == 2
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
+def test_times_on_a_gpu(tmp_path: Path) -> None:
+    """A right kernel has the time that is measured; one that does less at the size that is timed is rejected there."""
+    idle = COPY.replace("    @!%p ld", "    setp.gt.or.u32 %p, %r1, 90, %p;\n    @!%p ld")
+    for name, text in {"task.py": TEACHERS, "right.ptx": COPY, "idle.ptx": idle}.items():
+        (tmp_path / name).write_text(text)
+    right, wrong = (grade(tmp_path / "task.py", tmp_path / f"{name}.ptx", seed=1) for name in ("right", "idle"))
+    ((time,), bytes) = right.verdict["estimate"].figures["times"], 8 << 20
+    assert (right.status, time["kind"], time["sizes"]) == ("accepted", "measured", {"n": 1 << 20})
+    assert bytes / 10e12 < time["seconds"] < 1e-3
+    assert 5 < right.score <= 100
+    assert (wrong.status, wrong.verdict.codes) == ("rejected", ["wrong-values"])
+    assert "1,048,576 of 1,048,576 elements are wrong" in str(wrong)
+    unmeasured = grade(tmp_path / "task.py", tmp_path / "idle.ptx", seed=1, measure=False)
+    assert unmeasured.verdict["estimate"].figures["times"][0]["kind"] == "estimate"
 
 
 @pytest.mark.parametrize(

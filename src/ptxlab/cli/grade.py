@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -23,6 +24,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--seed", type=click.IntRange(min=0), help="Draw the same data again.  [default: new data]")
 @click.option("--size", "sizes", metavar="NAME=N,...", callback=sizes_option, help="Try these sizes alone.")
 @click.option("--schedule", type=click.IntRange(min=0), metavar="SEED", help="Run threads in this order.")
+@click.option("--measure/--no-measure", default=True,
+              help="Time right submissions on the GPU, where there is one for their target.")  # fmt: skip
 @click.option("--timeout", metavar="SECONDS", default=300.0, show_default=True, type=click.FloatRange(0, min_open=True),
               help="What a submission may take.")  # fmt: skip
 @click.option("--format", "format", type=click.Choice(["full", "json", "markdown"]), default="full", show_default=True,
@@ -30,13 +33,14 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.pass_context
 def command(
     context: click.Context, problem: str | None, files: tuple[Path, ...], lists: bool, shows_table: bool, history: Path,
-    seed: int | None, sizes: dict[str, int] | None, schedule: int | None, timeout: float, format: str,
+    seed: int | None, sizes: dict[str, int] | None, schedule: int | None, measure: bool, timeout: float, format: str,
 ) -> None:  # fmt: skip
     """Judge submissions for a problem, and give each a score.
 
     PROBLEM is one of `--list`, or a file with a task, as `ptxlab verify` takes it. FILE is a submission: .ptx, .cu or
     .py. A submission that `verify` rejects has 0; one that is right has the part, of 100, of what the GPU can do at
-    best: by the estimate on an H200, or for other targets by a bound of what it did. Grades are kept in a file;
+    best: as measured on a GPU that runs it, else by the estimate on an H200, or for other targets by a bound of what it
+    did. Grades are kept in a file;
     `--table` shows the best.
 
     Exits 0 if all submissions are right, 1 if one is rejected, 2 if one could not be judged.
@@ -64,7 +68,8 @@ def command(
             context.exit(0)
         if problem is None or not files:
             raise click.UsageError("name a problem and a submission; `--list` shows the problems")
-        found = [grade(problem, file, seed=seed, sizes=sizes, schedule=schedule, timeout=timeout) for file in files]
+        how: dict[str, Any] = {"seed": seed, "sizes": sizes, "schedule": schedule, "measure": measure}
+        found = [grade(problem, file, **how, timeout=timeout) for file in files]
     except (TaskError, ValueError) as wrong:
         raise click.UsageError(str(wrong)) from None
     if sizes is None:

@@ -69,8 +69,12 @@ class Grade:
 
 
 def grade(name: str | Path, submission: str | Path, **how: Any) -> Grade:
-    """Judge a submission, and give it a score; `how` is what `ptxlab.verify` takes besides."""
+    """Judge a submission, and give it a score; `how` is what `ptxlab.verify` takes besides.
+
+    A right one is timed on the GPU, where there is one for its target, unless `measure=False`.
+    """
     task = problem(name)
+    how.setdefault("measure", True)
     how.setdefault("command", f"ptxlab grade {name} {submission}")
     verdict = verify(task, submission, **how)
     times = verdict["estimate"].figures.get("times", [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from ptxlab.isa.targets import target_named
 from ptxlab.report import KernelError, PtxError
 from ptxlab.verify import bounds, parts
 from ptxlab.verify.equality import equality
+from ptxlab.verify.measuring import NotMeasuredError, can_measure, measure_calls
 from ptxlab.verify.parts import Judging
 from ptxlab.verify.precision import precision
 from ptxlab.verify.running import Called, Caller, Clock, OutOfTimeError
@@ -31,6 +32,7 @@ def verify(
     symbolic: bool = True,
     estimate: bool = True,
     prove: bool = False,
+    measure: bool = False,
     timeout: float = SECONDS,
     memory: float = MEMORY,
     command: str | None = None,
@@ -40,8 +42,9 @@ def verify(
     `task` is a `Task` or the path of a file that has one, `kernel` the path of a submission: `.ptx`, `.cu` or `.py`.
     Python is run in another process, with limits; only PTX and launches come back. The task's own seed draws the hidden
     sizes; `seed` draws the data, and is a new one each time unless it is given. `sizes` has only those tried, and
-    `schedule` is the order of threads then. `prove` asks for a proof for all sizes and grids, too. `timeout` is in
-    seconds, of all, and `memory` in GB, of the other process.
+    `schedule` is the order of threads then. `prove` asks for a proof for all sizes and grids, too. With `measure`, a
+    right submission runs on the GPU, where there is one for its target, and its time there takes the place of the
+    estimate. `timeout` is in seconds, of all, and `memory` in GB, of the other process.
 
         assert ptxlab.verify("softmax_task.py", "softmax.ptx")
     """
@@ -63,7 +66,7 @@ def verify(
         return verdict(parts.failure(wrong))
     try:
         judging = Judging(Caller(found, submission, clock, drawn), shown, public, hidden)
-        found_parts = _parts(judging, submission, schedule, symbolic, estimate)
+        found_parts = _parts(judging, submission, schedule, symbolic, estimate, measure)
         return verdict(*found_parts, *([_proof(judging)] if prove else []))
     except SubmissionError as wrong:
         return verdict(parts.failure(wrong))
@@ -72,7 +75,7 @@ def verify(
 
 
 def _parts(
-    judging: Judging, submission: Submission, schedule: int | None, symbolic: bool, estimate: bool
+    judging: Judging, submission: Submission, schedule: int | None, symbolic: bool, estimate: bool, measure: bool
 ) -> list[Part]:
     caller = judging.caller
     late = ""
@@ -89,22 +92,30 @@ def _parts(
         first = Part("assembles", PASSED)
     patched = getattr(submission, "patched", [])
     judging.memory += [Finding("patched-harness", f"the submission's Python replaces {one}") for one in patched[:1]]
-    return [
+    found = [
         first,
         parts.safe(judging),
         parts.schedules(judging, caller.task.seeds if schedule is None and not late else 0),
         equality(judging, symbolic and not late),
         parts.memory(judging),
         precision(caller.task, submission.modules, judging.last),
-        _estimate(judging, judging.last) if estimate and not late else Part("estimate", OPEN, notes=["not asked"]),
     ]
+    if not estimate or late:
+        return [*found, Part("estimate", OPEN, notes=["not asked"])]
+    measure = measure and not any(part.findings for part in found)  # what is wrong here does not run there
+    return [*found, _estimate(judging, judging.last, measure)]
 
 
-def _estimate(judging: Judging, called: Called | None) -> Part:
+def _estimate(judging: Judging, called: Called | None, measure: bool) -> Part:
     """The time on an H200, at the sizes that are timed or at the largest that was right; elsewhere a bound of it."""
     if called is None:
         return Part("estimate", OPEN, notes=["no right result"])
     caller = judging.caller
+    if measure and can_measure(caller.submission.modules):
+        try:
+            return _measured(caller, [dict(one) for one in caller.task.timed] or [called.before.sizes])
+        except NotMeasuredError:
+            pass  # an array at an odd address: the estimate says what is known
     numbers = [target_named(module.target).number for module in caller.submission.modules]
     is_estimated = max(numbers) <= 90
     times = []
@@ -152,7 +163,7 @@ def _proof(judging: Judging) -> Part:
 
 @dataclass(frozen=True)
 class Time:
-    """How long a call takes at some sizes: an estimate, or a bound."""
+    """How long a call takes at some sizes: an estimate, a bound, or measured."""
 
     kind: str
     sizes: Sizes
@@ -163,12 +174,34 @@ class Time:
     """What the problem takes at least: its bytes or operations at the peak rate."""
 
     def __str__(self) -> str:
-        said = "" if self.kind == "estimate" else "at least "
+        said = "at least " if self.kind == "bound" else ""
         part = (
             "" if self.least is None else f", {'' if said == '' else 'at most '}{self.least / self.seconds:.0%} of peak"
         )
         where = f"on {'an' if self.gpu.startswith('H') else 'a'} {self.gpu} at {parts.spell_sizes(self.sizes)}"
-        return f"{said}{1e6 * self.seconds:.3g} µs {where}{part}, limited by {self.limiter}"
+        limited = f", limited by {self.limiter}" if self.limiter else ", measured"
+        return f"{said}{1e6 * self.seconds:.3g} µs {where}{part}{limited}"
+
+
+def _measured(caller: Caller, timed: Sequence[Sizes]) -> Part:
+    """The time on the GPU that is there; a submission whose results are wrong there fails."""
+    times = []
+    for sizes in timed:
+        caller.submission.restart()
+        try:
+            seconds, name, wrong = measure_calls(caller, sizes)
+        except KernelError as stopped:
+            (first, *_) = stopped.diagnostics
+            return Part("estimate", FAILED, [Finding(first.code, f"on the GPU: {first.message}", sizes)])
+        if wrong is not None:
+            said = f"on {name}, {wrong.count:,} of {wrong.of:,} elements are wrong"
+            witness = f"element {wrong.places[0]} is {wrong.found}, and must be {wrong.expected}"
+            return Part("estimate", FAILED, [Finding("wrong-values", said, sizes, witness)])
+        known = next((one for one in bounds.PEAKS if name.startswith(one)), None)
+        times.append(
+            Time("measured", sizes, seconds, name, "", None if known is None else _least(caller, sizes, known))
+        )
+    return Part("estimate", PASSED, notes=[str(one) for one in times], figures={"times": [vars(one) for one in times]})
 
 
 def _least(caller: Caller, sizes: Sizes, gpu: str) -> float | None:
