@@ -1,5 +1,7 @@
 """Ping-pong: the first turn."""
 
+import re
+
 import numpy as np
 
 from ptxlab.kernels.wgmma_steps import Shape, product
@@ -30,15 +32,21 @@ def launch(random: np.random.Generator, k: int) -> Case:
 
 
 TEXT = text_of(multiply(np.random.default_rng(0), 64)[0])
+# The parity of the first wait, made of the number of the warpgroup; Python chose the registers.
+FIRST, PARITY, GROUP = next(
+    (found[0], found[1], found[2])
+    for found in re.finditer(r"(?<!\S )xor\.b32 (%r\d+), (%r\d+), 1;", TEXT)
+    if found[1] != found[2]
+)
 EXERCISE = Exercise(
     "the first turn",
-    commented(WORDS, changed(TEXT, ("xor.b32 %r46, %r6, 1;", "mov.u32 %r46, 0;"))),
+    commented(WORDS, changed(TEXT, (FIRST, f"mov.u32 {PARITY}, 0;"))),
     commented(WORDS, TEXT),
     Task("ping_pong", launch, ({"k": 64}, {"k": 192})),
     hints=(
         "Both wait for phase 0 of their mbarrier, and neither can complete the other's before it had its turn.",
         "A wait for parity 1 is over at once, before phase 0. It is right for one of the two.",
-        "%r6 is the number of the warpgroup: `xor.b32 %r46, %r6, 1;` gives parity 1 to the first and 0 to the second.",
+        f"{GROUP} is the number of the warpgroup: `{FIRST}` gives parity 1 to the first and 0 to the second.",
     ),
     advice={
         "hang": "Each waits for the other. Which parity has its first wait over at once?",
