@@ -16,7 +16,9 @@ from ptxlab.verify import TaskError
 from tests.grade.submissions import SUBMISSIONS
 from tests.tools import is_there
 
-needs_nvcc = pytest.mark.skipif(not (is_there("nvcc") and shutil.which("g++")), reason="no nvcc, or no g++")
+needs_compiler = pytest.mark.skipif(
+    not (is_there("nvrtc") or (is_there("nvcc") and shutil.which("g++"))), reason="no NVRTC, and no nvcc with g++"
+)
 
 TEACHERS = """
 from ptxlab.measure import Work
@@ -103,7 +105,7 @@ def test_times_on_a_gpu(tmp_path: Path) -> None:
     ("name", "kind"), [pytest.param(*key, marks=() if key == ("nvfp4_gemv", "slow") else pytest.mark.bulk)
                        for key in SUBMISSIONS]
 )  # fmt: skip
-@needs_nvcc
+@needs_compiler
 def test_nvfp4(name: str, kind: str, tmp_path: Path) -> None:
     suffix, text, status, code = SUBMISSIONS[name, kind]
     file = tmp_path / f"{kind}{suffix}"

@@ -44,7 +44,7 @@ PAGES = {
     ),
     "python-error": (
         "A Python file can't be executed, so its kernels are not known.\n\n"
-        "An editor is told so by `ptxlab lsp --python`: the file raises an exception while it is imported or a kernel "
+        "`ptxlab lsp --python` says so in an editor: the file raises an exception while it is imported or a kernel "
         "is written, or takes longer than a minute. Put what trains or measures under `if __name__ == '__main__':`."
     ),
     "missing-argument": (
