@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -467,3 +469,24 @@ def test_a_graph_runs_often() -> None:
         node[0].copy(x, y)
     assert codes(node, seeds=range(1, 4)) == []
     assert (y.numpy() == 3).all()
+
+
+def test_a_timeline_has_a_track_for_each_rank_and_stream(tmp_path: Path) -> None:
+    node = ptxlab.node(2)
+    source, to = two_operations(node)
+    stream = node[1].stream()
+    node[0].fill(source, 1)
+    stream.wait(node[0].record())
+    stream.copy(to, source)
+    node[1].fill(node[1].zeros(8, name="other"), 2)
+    timeline = node.synchronize().timeline
+    assert timeline is not None
+    spans = {span.label: span for span in timeline.spans}
+    fill, copy = spans["the fill of `from` of rank 0"], spans["the copy to `to` of rank 1"]
+    assert (fill.block, fill.warp, copy.block, copy.warp) == (0, 0, 1, 1)
+    assert fill.start < fill.end <= copy.start < copy.end
+    assert fill.observed == (1, 1, copy.start)
+    timeline.perfetto(tmp_path / "node.pftrace")
+    written = (tmp_path / "node.pftrace").read_bytes()
+    for name in (b"rank 1 (times are turns of warps)", b"stream 1", b"saw the fill of `from` of rank 0"):
+        assert name in written

@@ -33,6 +33,7 @@ class TimelinePicture(Drawing):
     spans: tuple[Span, ...]
     start: int
     end: int
+    places: tuple[str, str] = ("block", "warp")
 
     @property
     def labels(self) -> list[str]:
@@ -46,7 +47,7 @@ class TimelinePicture(Drawing):
         for span, row in rows_of(self.spans):
             found.setdefault((span.block, span.track != WARP, span.track, row), []).append(span)
         several = len({block for block, *_ in found}) > 1
-        return {_name(spans, several, row): spans for (_, _, _, row), spans in sorted(found.items())}
+        return {_name(spans, several, row, self.places): spans for (_, _, _, row), spans in sorted(found.items())}
 
     def text(self) -> str:
         """For a terminal: a letter for each label, a dot where there is no span."""
@@ -138,7 +139,8 @@ def timeline(
     warps = len({(span.block, span.warp) for span in seen})
     if warps > MOST_LINES:
         raise ValueError(f"{warps} warps have spans: at most {MOST_LINES} are drawn; choose a block")
-    return TimelinePicture(title or f"{warps} warps, {timeline.unit}", timeline.unit, seen, first, last)
+    title = title or f"{warps} {timeline.places[1]}s, {timeline.unit}"
+    return TimelinePicture(title, timeline.unit, seen, first, last, timeline.places)
 
 
 def _label(span: Span) -> str:
@@ -150,11 +152,13 @@ def _label(span: Span) -> str:
     return f"{name}{colon}{'.'.join(words[0].split('.')[:PARTS])}" if words else span.label
 
 
-def _name(spans: list[Span], several: bool, row: int) -> str:
+def _name(spans: list[Span], several: bool, row: int, places: tuple[str, str]) -> str:
     """`warp 3 producer`, after its block if there are several; `tensor cores 1`."""
     span = max(spans, key=lambda span: bool(span.role))
-    place = f"block {span.block} " * several
-    return f"{place}warp {span.warp} {span.role}".rstrip() if span.track == WARP else f"{place}{span.track} {row}"
+    place = f"{places[0]} {span.block} " * several
+    return (
+        f"{place}{places[1]} {span.warp} {span.role}".rstrip() if span.track == WARP else f"{place}{span.track} {row}"
+    )
 
 
 def _anchor(part: int) -> str:

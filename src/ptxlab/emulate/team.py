@@ -34,7 +34,9 @@ from ptxlab.isa.gpus import SMS, GpuModel
 from ptxlab.isa.occupancy import occupancy
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.native.checking import share
-from ptxlab.report import Diagnostic, Span
+from ptxlab.report import Diagnostic
+from ptxlab.report import Span as SourceSpan
+from ptxlab.timelines import Span, Timeline
 
 _ALL_SMS = 1 << 40  # of a GPU, in parts that blocks take
 _UNKNOWN_SMS, _MOST_BLOCKS = 128, 32
@@ -57,12 +59,14 @@ class TeamGrid:
     """The grids that are complete before it starts, by their numbers, of which it follows each directly."""
     hidden: Sequence[Region] = field(default=())
     """Memory of the node that its GPU may not access, and what was freed."""
-    host_line: Span | None = None
+    host_line: SourceSpan | None = None
     """Where the host launched it."""
     order: HostOrder = STREAMS
     """How the host would order it with another launch."""
     is_kernel: bool = True
     """Whether the user wrote it: copies and fills are shown by the line of the host."""
+    stream: int = 0
+    """The number of its stream on its GPU."""
 
 
 def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
@@ -76,7 +80,7 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
     running: list[RunningLaunch] = []
     try:
         first_block = 0
-        kinds: dict[tuple[int, Span | None], int] = {}
+        kinds: dict[tuple[int, SourceSpan | None], int] = {}
         for number, grid in enumerate(grids):
             kind = kinds.setdefault((id(grid.kernel), grid.host_line), len(kinds))
             place = Place(number, first_block, kind, grid.device, grid.title, grid.regions, grid.hidden, grid.host_line,
@@ -95,6 +99,8 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
         result.output = "".join(text for launch in running for text in launch.services.output)
         result.diagnostics = _diagnostics(running, grids, outcome, first)
         result.coverage = Coverage((schedule_of(running[0]),))
+        timeline = _timeline(running, grids)
+        result.read_timeline = lambda: timeline
     finally:
         for launch in running:
             launch.end()
@@ -171,6 +177,25 @@ def _join(running: Sequence[RunningLaunch], grids: Sequence[TeamGrid]) -> list[A
         limit=min(part.get("limit") for part in parts),
     )
     return [*kept, residents]
+
+
+def _timeline(running: Sequence[RunningLaunch], grids: Sequence[TeamGrid]) -> Timeline:
+    """When each grid ran; an arrow leads to the first one on another stream that was waiting for it."""
+    times = [
+        [launch.workers[0].record.get(f"together.{name}") for name in ("first_turn", "last_turn")] for launch in running
+    ]
+    followed: dict[int, int] = {}
+    for number, grid in enumerate(grids):
+        for before in grid.before:
+            if (grids[before].device, grids[before].stream) != (grid.device, grid.stream):
+                followed.setdefault(before, number)
+    spans = []
+    for number, (grid, (start, end)) in enumerate(zip(grids, times, strict=True)):
+        label = f"`{grid.kernel.title}`" if grid.is_kernel else grid.title
+        after = followed.get(number)
+        seen = None if after is None else (grids[after].device, grids[after].stream, times[after][0])
+        spans.append(Span(grid.device, grid.stream, "", label, start, max(start, end), observed=seen))
+    return Timeline(tuple(spans), "turns of warps", shared_clock=True, places=("rank", "stream"))
 
 
 def _diagnostics(

@@ -38,6 +38,7 @@ class Device:
     def __init__(self, node: Node, rank: int) -> None:
         self.node, self.rank = node, rank
         self.peers = {rank}  # whose memory it may access
+        self.streams = 0  # how many there are
         self.default = Stream(self)
 
     def array(self, values: Any, *, name: str | None = None) -> Array:
@@ -240,6 +241,7 @@ class Node:
             hidden=[*hidden, *self.memory.freed],
             host_line=operation.host_line,
             order=self.order,
+            stream=operation.number,
             is_kernel=operation.is_kernel,
         )
 

@@ -107,6 +107,8 @@ class Operation:
     """Those that it follows directly, which are complete when it starts."""
     host_line: Span | None
     stream: Stream | None = None
+    number: int = 0
+    """Of the stream, on its GPU."""
     is_kernel: bool = True
     is_complete: bool = field(default=False)
 

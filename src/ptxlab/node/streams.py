@@ -32,6 +32,7 @@ class Stream:
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self.number, device.streams = device.streams, device.streams + 1
         self._every: dict[Graph | None, set[Operation]] = {}  # what the next operation follows, of each capture
 
     @property
@@ -124,7 +125,18 @@ class Stream:
     ) -> None:
         before = after(self._last)
         operation = Operation(
-            kernel, grid, block, args, own, self.device.rank, title, before, host_line(), self, is_kernel
+            kernel,
+            grid,
+            block,
+            args,
+            own,
+            self.device.rank,
+            title,
+            before,
+            host_line(),
+            self,
+            self.number,
+            is_kernel,
         )
         self._last = {operation}
         self.device.node.add(operation)

@@ -272,6 +272,7 @@ class Team:
             one.loaded.emulated(device), one.kernel, args, replace(one.options, overlap=overlaps), device, title,
             [region for region in owned if self.may_access(device, region)], before,
             [region for region in owned if not self.may_access(device, region)], line, one.order.by_host,
+            stream=one.order.stream,
         )  # fmt: skip
 
     def _copy(
@@ -287,7 +288,8 @@ class Team:
         shape = LaunchOptions((height, depth, 1), THREADS, seed=options.seed, timeout=options.timeout,
                               detectors=options.detectors, on_error="collect", gpu=options.gpu)  # fmt: skip
         return TeamGrid(emulated, kernel, args, shape, one.order.device, one.title, regions, before, (), line,
-                        one.order.by_host, is_kernel=False)  # fmt: skip
+                        one.order.by_host, is_kernel=False,
+                        stream=one.order.stream)  # fmt: skip
 
 
 def _as_kernel(copy: QueuedCopy, staged: int) -> tuple[ir.Function, tuple[int, ...]]:

@@ -56,6 +56,8 @@ class Timeline:
     """Whether times of blocks on different SMs can be compared."""
     more: str = "give `ptx.timeline` more `spans`"
     """What records more."""
+    places: tuple[str, str] = ("block", "warp")
+    """What `block` and `warp` of its spans are: of a node, a rank and a stream."""
 
     def __str__(self) -> str:
         return self.table()
@@ -105,10 +107,10 @@ class Timeline:
             roles[block, warp] = role
         events: list[dict[str, Any]] = []
         for (block, warp), role in sorted(roles.items()):
-            name = f"warp {warp} {role}".rstrip()
+            name = f"{self.places[1]} {warp} {role}".rstrip()
             events.append({"ph": "M", "name": "thread_name", "pid": block, "tid": warp, "args": {"name": name}})
         events += [
-            {"ph": "M", "name": "process_name", "pid": block, "args": {"name": f"block {block}"}}
+            {"ph": "M", "name": "process_name", "pid": block, "args": {"name": f"{self.places[0]} {block}"}}
             for block in sorted({block for block, _ in roles})
         ]
         events += [

@@ -17,7 +17,7 @@ SEQUENCE = 1
 
 def encode(timeline: Timeline) -> bytes:
     """A timeline as bytes of a `.pftrace`."""
-    tracks = _Tracks(timeline.unit)
+    tracks = _Tracks(timeline)
     for span in timeline.spans:
         if span.track == WARP:
             tracks.name_warp(span)
@@ -32,7 +32,8 @@ def encode(timeline: Timeline) -> bytes:
         events.append((span.end, 0, _event(span.end, _number(9, END) + _number(11, track))))
         if span.observed is not None:
             block, warp, time = span.observed
-            seen = _number(9, INSTANT) + _number(11, tracks.of(block, WARP, warp)) + _text(23, f"saw {span.track}")
+            what = span.label if span.track == WARP else span.track
+            seen = _number(9, INSTANT) + _number(11, tracks.of(block, WARP, warp)) + _text(23, f"saw {what}")
             events.append((time, 2, _event(time, seen + _fixed(48, flow))))
     events.sort(key=lambda one: one[:2])
     return tracks.descriptions() + b"".join(event for _, _, event in events)
@@ -41,8 +42,9 @@ def encode(timeline: Timeline) -> bytes:
 class _Tracks:
     """The tracks of a timeline by their numbers, and what describes them."""
 
-    def __init__(self, unit: str) -> None:
-        self._unit = unit
+    def __init__(self, timeline: Timeline) -> None:
+        self._unit = timeline.unit
+        self._process_word, self._thread_word = timeline.places
         self._numbers: dict[tuple[object, ...], int] = {}
         self._described: list[bytes] = []
         self._roles: dict[tuple[int, int], str] = {}
@@ -58,7 +60,7 @@ class _Tracks:
         if known not in self._numbers:
             parent = self._process(block)
             if track == WARP:
-                name = f"warp {row} {self._roles.get((block, row), '')}".rstrip()
+                name = f"{self._thread_word} {row} {self._roles.get((block, row), '')}".rstrip()
                 thread = _number(1, block + 1) + _number(2, 1000 * (block + 1) + row + 1) + _text(5, name)
                 self._describe(known, lambda number: _number(1, number) + _bytes(4, thread))
             else:
@@ -68,7 +70,7 @@ class _Tracks:
     def _process(self, block: int) -> int:
         known = (block,)
         if known not in self._numbers:
-            process = _number(1, block + 1) + _text(6, f"block {block} (times are {self._unit})")
+            process = _number(1, block + 1) + _text(6, f"{self._process_word} {block} (times are {self._unit})")
             self._describe(known, lambda number: _number(1, number) + _bytes(3, process))
         return self._numbers[known]
 

@@ -292,6 +292,7 @@ class Team:
     count: u32  # how many grids there are
     chosen: u32  # the grid of which a cluster starts next
     started: u64  # how many clusters have started
+    time: u64  # how many turns warps and threads have had
 
 
 @struct
@@ -306,7 +307,9 @@ class GridInTeam:
     overlaps: u32  # whether it may start while those before it run, once they let it
     triggers: u32  # how often a thread of it let the next grid start
     early_triggers: u32  # by threads that had not waited for the grids before
-    padding: u32
+    has_started: u32
+    first_turn: u64  # by the time of the team: when its first cluster started
+    last_turn: u64  # when the last one ended
     known: VectorClock  # what its threads know when they start: what the grids before it did, and knew
     awaited: VectorClock  # what they know after `griddepcontrol.wait`
     left: VectorClock  # what its threads knew when they exited

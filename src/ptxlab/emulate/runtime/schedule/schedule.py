@@ -37,7 +37,7 @@ from ptxlab.emulate.runtime.schedule.quiescence import changes_of, is_still, lea
 from ptxlab.emulate.runtime.schedule.random import next_random
 from ptxlab.emulate.runtime.schedule.registers import gets_registers
 from ptxlab.emulate.runtime.schedule.steps import is_logged, log_collective
-from ptxlab.emulate.runtime.schedule.teams import leader_of
+from ptxlab.emulate.runtime.schedule.teams import leader_of, tick
 from ptxlab.emulate.runtime.schedule.together import run_together
 from ptxlab.emulate.runtime.tensor_memory.execution import finish_operations
 from ptxlab.native import Pointer, address_of, atomic_load, boolean, call, cast, native, u32, u64
@@ -255,6 +255,7 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
     spinning: u32 = 0
     passes: u32 = 0
     changes: u64 = 0
+    tick(block.worker)
     while True:
         ran = False
         has_lanes = cast(u64, block.worker.code.lanes) != 0

@@ -53,6 +53,7 @@ from ptxlab.emulate.runtime.schedule.schedule import (
     moves_of,
     run_thread,
 )
+from ptxlab.emulate.runtime.schedule.teams import tick
 from ptxlab.native import Pointer, address_of, atomic_load, cast, native, u32, u64
 
 WALK = 1
@@ -348,6 +349,7 @@ def take_turn(worker: Pointer[Worker], thread: Pointer[Thread]) -> None:
         fuel = u32(min(1 + chance(search, u64(1) << chance(search, 13)), u64(fuel)))
     thread.preemption.at_point = 0
     allow(thread, points, 1, fuel)
+    tick(worker)
     run_thread(thread)
     passed: u32 = points - thread.preemption.points_left
     if thread.status == YIELDED:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.state import Cluster, Worker
 from ptxlab.emulate.runtime.schedule.random import scrambled
-from ptxlab.native import Pointer, atomic_add, atomic_load, boolean, cast, native, u32, u64
+from ptxlab.native import Pointer, atomic_add, atomic_load, boolean, cast, native, u32, u64, unlikely
 
 
 @native(inline=True)
@@ -42,7 +42,17 @@ def take_from_grid(worker: Pointer[Worker]) -> Pointer[Worker]:
     team.started += 1
     grid = team.workers[team.chosen]
     team.room[grid.shape.device] -= grid.together.cost
+    if grid.together.has_started == 0:
+        grid.together.has_started = 1
+        grid.together.first_turn = team.time
     return grid
+
+
+@native(inline=True)
+def tick(worker: Pointer[Worker]) -> None:
+    """A warp or a thread has a turn: time passes for all grids that run together."""
+    if unlikely(cast(u64, worker.together.team) != 0):
+        worker.together.team.time += 1
 
 
 @native
@@ -58,6 +68,7 @@ def note_end(cluster: Pointer[Cluster]) -> None:
     atomic_add(grid.clusters.finished, u64(cluster.count))
     if cast(u64, grid.together.team) != 0:
         grid.together.team.room[grid.shape.device] += grid.together.cost
+        grid.together.last_turn = grid.together.team.time
 
 
 @native
