@@ -2,6 +2,7 @@
 // `expect NAME: CODE` is on a line that a finding names.
 #include <cstdio>
 #include <cstring>
+#include <cuda.h>
 #include <cuda/atomic>
 
 constexpr int n = 512;
@@ -14,7 +15,7 @@ __global__ void set(int* x, int value) {
 }
 
 __global__ void add(int* to, const int* from) {
-    to[threadIdx.x] += from[threadIdx.x];  // expect graph: data-race  // expect captured: data-race
+    to[threadIdx.x] += from[threadIdx.x];  // expect graph: data-race  // expect captured: data-race  // expect context: missing-peer-access
 }
 
 __global__ void copy_early(int* to, const int* from) {
@@ -280,9 +281,47 @@ static void dependents(bool is_right) {
 CASE(dependent) { dependents(false); }
 CASE(dependent_right) { dependents(true); }
 
+// Contexts of two GPUs by the driver API, without and with peer access.
+template <typename... Types>
+static CUresult by_driver(const char* name, Types... arguments) {
+    void* found;
+    cudaDriverEntryPointQueryResult how;
+    cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &how);
+    return ((CUresult(*)(Types...))found)(arguments...);
+}
+static void contexts(bool is_right) {
+    CUcontext context[2], last;
+    CUdeviceptr x[2];
+    int count, peer, value;
+    CUdevice device;
+    by_driver("cuInit", 0u);
+    by_driver("cuDeviceGetCount", &count);
+    CUresult missing = by_driver("cuDeviceGet", &device, count);
+    for (int i = 0; i < 2; i++) {
+        by_driver("cuDevicePrimaryCtxRetain", &context[i], i);
+        by_driver("cuCtxPushCurrent", context[i]);
+        by_driver("cuMemAlloc", &x[i], bytes);
+        set<<<1, n>>>((int*)x[i], i + 1);
+        by_driver("cuCtxSynchronize");
+    }
+    by_driver("cuDeviceCanAccessPeer", &peer, 1, 0);
+    if (is_right) by_driver("cuCtxEnablePeerAccess", context[0], 0u);
+    add<<<1, n>>>((int*)x[1], (int*)x[0]);  // on the GPU of the context that is current
+    if (by_driver("cuCtxSynchronize")) return;
+    by_driver("cuMemcpyPeer", x[0], context[0], x[1], context[1], bytes);
+    by_driver("cuCtxPopCurrent", &last);
+    by_driver("cuCtxGetDevice", &device);
+    by_driver("cuMemcpyDtoH", (void*)&value, x[0], sizeof value);
+    printf("%d %d %d %d %d %d\n", count, (int)missing, peer, device, last == context[1], value);
+    for (int i = 0; i < 2; i++) by_driver("cuMemFree", x[i]);
+}
+CASE(context) { contexts(false); }
+CASE(context_right) { contexts(true); }
+
 int main(int, char** words) {
 #define RUN(name) if (!strcmp(words[1], #name)) name();
     RUN(two_kernels) RUN(two_kernels_right) RUN(copy_too_early) RUN(copy_right) RUN(two_copies) RUN(default_stream)
     RUN(two_gpus) RUN(no_peer_access) RUN(other_gpu) RUN(other_gpu_right) RUN(exchange_right)
     RUN(graph) RUN(graph_right) RUN(captured) RUN(captured_right) RUN(dependent) RUN(dependent_right)
+    RUN(context) RUN(context_right)
 }

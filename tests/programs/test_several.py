@@ -25,6 +25,7 @@ OUTPUT = {
     "graph_right": "6\n",
     "captured_right": "4\n",
     "dependent_right": "6\n",
+    "context_right": "2 101 1 0 1 3\n",
 }
 
 

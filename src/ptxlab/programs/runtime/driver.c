@@ -1,4 +1,4 @@
-// The driver API, over what the runtime has: contexts are one, modules and functions the same as those of the runtime.
+// The driver API, over what the runtime has: each GPU has one context, modules and functions the same as those of the runtime.
 #include "runtime.h"
 
 void *ours(const char *name);
@@ -18,8 +18,13 @@ static CUresult result(cudaError_t error) {  // the numbers agree from 100 on
 
 API CUresult cuInit(unsigned flags) { start(); return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
 API CUresult cuDriverGetVersion(int *into) { *into = CUDA_VERSION; return CUDA_SUCCESS; }
-API CUresult cuDeviceGetCount(int *into) { *into = 1; return CUDA_SUCCESS; }
-API CUresult cuDeviceGet(CUdevice *into, int number) { WANTED(number == 0, CUDA_ERROR_INVALID_DEVICE); *into = 0; return CUDA_SUCCESS; }
+API CUresult cuDeviceGetCount(int *into) { start(); *into = gpu_count(); return CUDA_SUCCESS; }
+API CUresult cuDeviceGet(CUdevice *into, int number) {
+  start();
+  WANTED(number >= 0 && number < gpu_count(), CUDA_ERROR_INVALID_DEVICE);
+  *into = number;
+  return CUDA_SUCCESS;
+}
 API CUresult cuDeviceGetName(char *into, int size, CUdevice device) { (void)device; snprintf(into, size, "%s", device_name()); return CUDA_SUCCESS; }
 API CUresult cuDeviceTotalMem(size_t *into, CUdevice device) { (void)device; *into = (size_t)device_number("memory") << 20; return CUDA_SUCCESS; }
 API CUresult cuDeviceGetAttribute(int *into, CUdevice_attribute attribute, CUdevice device) {
@@ -32,21 +37,74 @@ API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) 
 }
 API CUresult cuDeviceGetUuid(CUuuid *into, CUdevice device) { (void)device; memcpy(into->bytes, "ptxlab emulator", 16); return CUDA_SUCCESS; }
 
-static int context_;
-#define CONTEXT ((CUcontext)&context_)
-static __thread CUcontext current = CONTEXT;
+// A context of each GPU, which is its primary one as well; a thread has a stack of them, whose last one is current.
+static char contexts[MOST_GPUS];
+#define CONTEXT(device) ((CUcontext)&contexts[device])
+static __thread CUcontext stack[64];
+static __thread int depth = -1;  // of the current one; without any, GPU 0 is taken for it
+
+static int device_of(CUcontext context) { return (int)((char *)context - contexts); }
+static bool is_context(CUcontext context) { return (char *)context >= contexts && (char *)context < contexts + gpu_count(); }
+static void chosen(void) { if (depth >= 0 && stack[depth]) current_gpu = device_of(stack[depth]); }
 #undef cuCtxCreate
-API CUresult cuCtxCreate_v2(CUcontext *into, unsigned flags, CUdevice device) { (void)flags, (void)device; start(); *into = current = CONTEXT; return CUDA_SUCCESS; }
+API CUresult cuCtxPushCurrent(CUcontext context) {
+  WANTED(is_context(context), CUDA_ERROR_INVALID_CONTEXT);
+  WANTED(depth < 63, CUDA_ERROR_OUT_OF_MEMORY);
+  stack[++depth] = context;
+  chosen();
+  return CUDA_SUCCESS;
+}
+API CUresult cuCtxPopCurrent(CUcontext *into) {
+  WANTED(depth >= 0, CUDA_ERROR_INVALID_CONTEXT);
+  if (into) *into = stack[depth];
+  depth--;
+  chosen();
+  return CUDA_SUCCESS;
+}
+API CUresult cuCtxCreate_v2(CUcontext *into, unsigned flags, CUdevice device) {
+  (void)flags;
+  start();
+  WANTED(device >= 0 && device < gpu_count(), CUDA_ERROR_INVALID_DEVICE);
+  *into = CONTEXT(device);
+  return cuCtxPushCurrent(*into);
+}
 API CUresult cuCtxCreate_v4(CUcontext *into, CUctxCreateParams *params, unsigned flags, CUdevice device) { (void)params; return cuCtxCreate_v2(into, flags, device); }
-API CUresult cuCtxDestroy(CUcontext context) { (void)context; return CUDA_SUCCESS; }
-API CUresult cuCtxSetCurrent(CUcontext context) { current = context; return CUDA_SUCCESS; }
-API CUresult cuCtxGetCurrent(CUcontext *into) { *into = current; return CUDA_SUCCESS; }
-API CUresult cuCtxPushCurrent(CUcontext context) { current = context; return CUDA_SUCCESS; }
-API CUresult cuCtxPopCurrent(CUcontext *into) { if (into) *into = current; return CUDA_SUCCESS; }
-API CUresult cuCtxGetDevice(CUdevice *into) { *into = 0; return CUDA_SUCCESS; }
+API CUresult cuCtxDestroy(CUcontext context) { return depth >= 0 && stack[depth] == context ? cuCtxPopCurrent(0) : CUDA_SUCCESS; }
+API CUresult cuCtxSetCurrent(CUcontext context) {
+  WANTED(!context || is_context(context), CUDA_ERROR_INVALID_CONTEXT);
+  if (depth < 0) depth = 0;
+  stack[depth] = context;
+  chosen();
+  return CUDA_SUCCESS;
+}
+API CUresult cuCtxGetCurrent(CUcontext *into) { *into = depth >= 0 ? stack[depth] : CONTEXT(current_gpu); return CUDA_SUCCESS; }
+API CUresult cuCtxGetDevice(CUdevice *into) { *into = current_gpu; return CUDA_SUCCESS; }
 API CUresult cuCtxSynchronize(void) { FROM(cudaDeviceSynchronize()); }
-API CUresult cuDevicePrimaryCtxRetain(CUcontext *into, CUdevice device) { (void)device; start(); *into = CONTEXT; return CUDA_SUCCESS; }
+API CUresult cuDevicePrimaryCtxRetain(CUcontext *into, CUdevice device) {
+  start();
+  WANTED(device >= 0 && device < gpu_count(), CUDA_ERROR_INVALID_DEVICE);
+  *into = CONTEXT(device);
+  return CUDA_SUCCESS;
+}
 API CUresult cuDevicePrimaryCtxRelease(CUdevice device) { (void)device; return CUDA_SUCCESS; }
+
+API CUresult cuDeviceCanAccessPeer(int *into, CUdevice device, CUdevice peer) { FROM(cudaDeviceCanAccessPeer(into, device, peer)); }
+API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
+  WANTED(is_context(peer), CUDA_ERROR_INVALID_CONTEXT);
+  FROM(cudaDeviceEnablePeerAccess(device_of(peer), flags));
+}
+API CUresult cuCtxDisablePeerAccess(CUcontext peer) {
+  WANTED(is_context(peer), CUDA_ERROR_INVALID_CONTEXT);
+  FROM(cudaDeviceDisablePeerAccess(device_of(peer)));
+}
+API CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size) {
+  WANTED(is_context(to_context) && is_context(from_context), CUDA_ERROR_INVALID_CONTEXT);
+  FROM(cudaMemcpyPeer((void *)to, device_of(to_context), (void *)from, device_of(from_context), size));
+}
+API CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size, CUstream stream) {
+  WANTED(is_context(to_context) && is_context(from_context), CUDA_ERROR_INVALID_CONTEXT);
+  FROM(cudaMemcpyPeerAsync((void *)to, device_of(to_context), (void *)from, device_of(from_context), size, stream));
+}
 
 API CUresult cuGetErrorName(CUresult error, const char **into) { *into = error ? cudaGetErrorName((cudaError_t)error) : "CUDA_SUCCESS"; return CUDA_SUCCESS; }
 API CUresult cuGetErrorString(CUresult error, const char **into) { *into = cudaGetErrorString((cudaError_t)error); return CUDA_SUCCESS; }
