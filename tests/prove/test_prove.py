@@ -398,6 +398,45 @@ def test_no_question_after_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> 
     assert "the time for the proof is over" in str(found)
 
 
+BUTTERFLY = """mad.wide.u32 %d1, %t, 4, %x;
+ld.global.u32 %r1, [%d1];
+shfl.sync.bfly.b32 %r2, %r1, 16, 31, -1;
+add.u32 %r1, %r1, %r2;
+shfl.sync.bfly.b32 %r3, %r1, 8, 31, -1;
+add.u32 %r1, %r3, %r1;
+shfl.sync.bfly.b32 %r4, %r1, 4, 31, -1;
+max.u32 %r1, %r1, %r4;
+shfl.sync.bfly.b32 %r5, %r1, 2, 31, -1;
+add.u32 %r1, %r1, %r5;
+shfl.sync.bfly.b32 %r6, %r1, 1, 31, -1;
+add.u32 %r7, %r1, %r6;
+mov.u32 %r8, tile;
+shr.u32 %r9, %t, 5;
+mad.lo.u32 %r8, %r9, 4, %r8;
+st.shared.u32 [%r8], %r7;
+"""
+BUTTERFLIES = [
+    (("", ""), "proved"),
+    (("%r3, %r1, 8, 31", "%r3, %r1, 8, 30"), "counterexample"),
+    (("add.u32 %r1, %r1, %r5", "sub.u32 %r1, %r1, %r5"), "counterexample"),
+    (("bfly.b32 %r6, %r1, 1", "bfly.b32 %r6, %r1, 2"), "counterexample"),
+    (("bfly.b32 %r5, %r1, 2", "down.b32 %r5, %r1, 2"), "counterexample"),
+    (("add.u32 %r7, %r1, %r6;", "add.u32 %r7, %r1, %r6; add.u32 %r7, %r7, %t;"), "counterexample"),
+    (("shfl.sync.bfly.b32 %r5, %r1,", "shfl.sync.bfly.b32 %r5, %r2,"), "counterexample"),
+    (("shr.u32 %r9, %t, 5;", "shr.u32 %r9, %t, 6;"), "counterexample"),
+]
+
+
+@needs_solver
+@pytest.mark.bulk(one_in=3)
+@pytest.mark.parametrize(("change", "level"), BUTTERFLIES)
+def test_lanes_that_store_one_value(change: tuple[str, str], level: str) -> None:
+    """After a butterfly of shuffles all lanes of a warp have one value, and may store it to one address."""
+    assert change[0] in BUTTERFLY
+    found = ptxlab.prove(kernel(BUTTERFLY.replace(*change)), assume=["len(x) == 64", "grid.x == 1"])
+    assert found.level == level, str(found)
+
+
 COPIED = """mad.wide.u32 %d1, %t, 4, %x;
 mov.u32 %r1, tile;
 mad.lo.u32 %r1, %t, 4, %r1;

@@ -238,8 +238,8 @@ class Symbolic(Engine[Linear]):
                 return first.times(1 << wrap(given[1].constant, given[1].type))
             case ">>" | "//" | "%" | "&" if len(given) == 2:
                 return self._divided(step, first, given[1])
-            case "|":
-                return _joined(first, given[1])
+            case "|" | "^" if not _bits(first) & _bits(given[1]):
+                return first.plus(given[1])
             case "part" if step.detail == 0:
                 return first.as_type(type)
             case "pack":
@@ -352,15 +352,38 @@ def _unsigned(type: Type) -> Type:
     return TYPES.get(f"u{type.width}", type)
 
 
-def _joined(one: Linear, other: Linear) -> Linear | None:
-    """`a | b` of numbers that have no bit in common: of a multiple of a power of two, and one below it."""
-    for high, low in ((one, other), (other, one)):
-        least, greatest = low.bounds
-        power = 1 << greatest.bit_length()
-        numbers = [high.constant, *(factor for _, factor in high.terms)]
-        if least >= 0 and power <= 1 << high.type.width and all(number % power == 0 for number in numbers):
-            return high.plus(low)
-    return None
+def _bits(value: Linear) -> int:
+    """The bits of a number that may be set, as a mask: of a sum whose parts have none in common, theirs.
+
+    >>> from ptxlab.flow.expressions import linear
+    >>> _bits(linear(WORD, 12))
+    12
+    """
+    whole = (1 << value.type.width) - 1
+    found = value.constant & whole
+    most, power = found, found & -found
+    is_apart = True
+    for atom, factor in value.terms:
+        part = _bits_of(atom, factor) & whole
+        is_apart = is_apart and not found & part
+        found, most = found | part, most + part
+        power = min((one for one in (power, part & -part) if one), default=0)
+    if is_apart or not power:
+        return found
+    return whole & -power & ((1 << most.bit_length()) - 1 if most <= whole else whole)  # carries go upwards
+
+
+def _bits_of(atom: Atom, factor: int) -> int:
+    """The bits that an atom times a factor may have."""
+    if atom.low < 0 or factor < 0:
+        return -(factor & -factor)
+    bits = (1 << atom.high.bit_length()) - 1
+    if atom.kind == "&" and len(atom.parts) == 2:
+        for part in atom.parts:
+            bits &= part.constant & ((1 << part.type.width) - 1) if part.is_constant else bits
+    if factor & (factor - 1):
+        return -(factor & -factor) & ((1 << (bits * factor).bit_length()) - 1)
+    return bits * factor
 
 
 def _packed(step: Step, given: tuple[Linear, ...]) -> Linear | None:

@@ -9,6 +9,7 @@ from ptxlab.flow.symbolic import WORD
 from ptxlab.isa import Match
 from ptxlab.isa.types import Type
 
+from .alike import Alike
 from .asynchronous import Asynchronous
 from .registers import Registers, address_type
 from .segments import Access, Decision, Here, Notes, Segment, UnsupportedError, joined
@@ -22,6 +23,7 @@ class Effects:
         self.registers, self.notes = registers, notes
         self.facts, self.terms = registers.facts, registers.terms
         self.asynchronous = Asynchronous(self)
+        self._alike = Alike(self.facts, self.terms)
         self._plain: dict[int, bool] = {}
 
     def happen(self, here: Here) -> Segment:
@@ -50,6 +52,8 @@ class Effects:
             if access.is_async or access.bytes is None or not is_followed:
                 raise UnsupportedError(at, f"`{text}` is not followed")
             self.access(here, match, access.operand, access.kind, access.space, access.bytes, access.order)
+            if access.kind == "store":
+                here.segment.accesses[-1].alike = self._alike.stored(at, match)
         return segment
 
     def _is_plain(self, match: Match) -> bool:

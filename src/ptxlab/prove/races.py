@@ -147,6 +147,10 @@ class Races:
             numbers = self.questions.terms.threads()
             found.append(z3.Or(*(z3.Not(a.same(value, b)) for value in numbers),
                                *(z3.Not(a.same(loop.counter, b)) for loop in loops)))  # fmt: skip
+        loops = one.first.segment.loops
+        if one is other and one.first.alike and pair.same_block and all(pair.is_same_turn(loop) for loop in loops):
+            shared = self.questions.terms.lane_bits(~one.first.alike)
+            found.append(z3.Not(z3.And(*(a.same(value, b) for value in shared))))  # they store the same value
         return found
 
     def _race_bits(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> tuple[str, Any, str]:
@@ -240,7 +244,7 @@ def _turns(one: Group, other: Group) -> list[Linear]:
 def _identity(group: Group) -> tuple[Any, ...]:
     return (group.object.key, group.offset, tuple(one for one, _ in group.distances), group.first.path,
             group.first.kind, group.first.order, group.first.bytes, group.first.is_collective, group.first.unit,
-            group.first.epoch, frozenset(group.turns.items()))  # fmt: skip
+            group.first.epoch, group.first.instance, frozenset(group.turns.items()))  # fmt: skip
 
 
 def _is_strong(one: Group, other: Group) -> bool:

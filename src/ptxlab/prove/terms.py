@@ -143,6 +143,16 @@ class Terms(Symbolic):
         """The number of the warp in its block."""
         return self.apply(Step("//", WORD, (0, 1), WORD), [self.linear_thread(), linear(WORD, 32)])
 
+    def lane_bits(self, mask: int) -> list[Linear]:
+        """The number of the warp, and the bits of a mask in the number of the lane."""
+        steps = [(Step("//", WORD, (0, 1), WORD), 1 << bit) for bit in range(5) if mask >> bit & 1]
+        quotients = [self.apply(step, [self.linear_thread(), linear(WORD, divisor)]) for step, divisor in steps]
+        return [self.warp(), *(self._modulo(one, 2, WORD) for one in quotients)]
+
+    def dominates(self, one: int, other: int) -> bool:
+        """Whether all paths to a block lead through another."""
+        return self._dominates(one, other)
+
     def _named(self, name: str, bounds: Bounds, type: Type) -> Linear:
         return self._fit(self._atom(SPECIAL, name, WORD, bounds), WORD, type)
 
