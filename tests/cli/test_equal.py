@@ -60,3 +60,16 @@ def test_both_runs_are_shown_where_they_part(file: Path, tmp_path: Path) -> None
     page = (lab / "index.html").read_text()
     assert [page.count(f'src="{name}.html#at=') for name in "ab"] == [1, 1]
     assert (lab / "a.html").stat().st_size > 1000
+
+
+def test_a_reference_in_python(file: Path) -> None:
+    reference = file.with_name("reference.py")
+    reference.write_text("import numpy as np\n\ndef softmax(x):\n    return x.softmax(dim=-1)\n")
+    found = CliRunner().invoke(ptxlab, ["equal", str(file), str(reference), *ARGUMENTS])
+    assert (found.exit_code, found.output.splitlines()[0]) == (0, "same function up to rounding: a = rows, b = softmax")
+    reference.write_text(reference.read_text() + "\ndef other(x):\n    return x\n")
+    found = CliRunner().invoke(ptxlab, ["equal", str(file), str(reference), *ARGUMENTS])
+    assert found.exit_code == 2
+    assert "by `--entry-b`; it defines softmax, other" in found.output
+    found = CliRunner().invoke(ptxlab, ["equal", str(file), str(reference), *ARGUMENTS, "--entry-b", "other"])
+    assert found.exit_code == 1

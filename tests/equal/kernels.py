@@ -131,6 +131,25 @@ def rows(text: str, *changes: tuple[str, str], x: Any = X, y: Any = Y) -> Launch
     return Launch(ptxlab.parse(changed(text, *changes), name="rows.ptx")["rows"], 1, len(x), [x, y, x.shape[1]])
 
 
+MOVED = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry move(.param .u64 x, .param .u64 y)
+{
+    .reg .b64 %rd<3>;
+    .reg .f32 %f<2>;
+    .reg .b32 %r<2>;
+    .reg .pred %p;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    ld.global.f32 %f1, [%rd1];
+    st.global.f32 [%rd2], %f1;
+    ret;
+}
+"""
+STORE = "st.global.f32 [%rd2], %f1;"
+"""What is changed in the kernel before."""
 NORM = (
     _HEAD
     + """

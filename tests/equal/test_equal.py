@@ -11,7 +11,7 @@ import pytest
 
 import ptxlab
 from ptxlab.equal.nodes import Nodes, TooManyError
-from tests.equal.kernels import EXPF, FMA, NORM, ONLINE, PLAIN, A, C, X, product, rows
+from tests.equal.kernels import EXPF, FMA, MOVED, NORM, ONLINE, PLAIN, STORE, A, C, X, product, rows
 
 MUL_ADD = "mul.rn.f32 %x, %x, %y;\n    add.rn.f32 %sum, %sum, %x;"
 
@@ -436,7 +436,7 @@ def test_an_atomic_sum_whose_old_value_nothing_reads() -> None:
     read = ptxlab.parse(text.replace("ret;", "st.global.f32 [%rd1], %f3;\n ret;"), name="sum.ptx")["shuffled"]
     refused = ptxlab.equal(read, kernel, [x, y], block=32)
     assert refused.refusal is not None
-    assert "whose old value is read" in refused.refusal.why
+    assert refused.refusal.why == "what it reads depends on the order of threads"
 
 
 def test_fragments_of_wmma() -> None:
@@ -481,26 +481,6 @@ def test_fragments_of_wmma() -> None:
     assert ptxlab.equal(kernel("col", "row", "row"), product, [a, b, c], block=32).level == "different"
 
 
-MOVED = """
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry move(.param .u64 x, .param .u64 y)
-{
-    .reg .b64 %rd<3>;
-    .reg .f32 %f<2>;
-    .reg .b32 %r<2>;
-    .reg .pred %p;
-    ld.param.u64 %rd1, [x];
-    ld.param.u64 %rd2, [y];
-    ld.global.f32 %f1, [%rd1];
-    st.global.f32 [%rd2], %f1;
-    ret;
-}
-"""
-STORE = "st.global.f32 [%rd2], %f1;"
-
-
 @pytest.mark.parametrize(("change", "lines"), [
     (("[%rd1];", "[%rd1+4];"), (14, 14)),
     (("%f1;\n    ret", "0f3F800000;\n    ret"), (14, 14)),
@@ -543,3 +523,18 @@ def test_what_takes_too_long_is_refused() -> None:
     nodes = Nodes(1e-9)
     with pytest.raises(TooManyError, match="more than 1e-09 seconds"):
         nodes.set_origin(None)
+
+
+def test_arguments_of_calls_have_sizes_of_their_own() -> None:
+    call = """
+    {{ .param .b32 p0; st.param.f32 [p0], %f1; call.uni narrow, (p0); }}
+    {{ .param .b64 p0; st.param.b64 [p0], %rd1; call.uni wide, (p0); }}
+    {0}"""
+    functions = """
+.func narrow(.param .b32 x) { ret; }
+.func wide(.param .b64 x) { ret; }
+.visible .entry"""
+    text = MOVED.replace(".visible .entry", functions).replace(STORE, call.format(STORE))
+    kernel = ptxlab.parse(text, name="move.ptx")["move"]
+    arrays = [np.ones(1, np.float32), np.zeros(1, np.float32)]
+    assert ptxlab.equal(kernel, ptxlab.parse(MOVED, name="move.ptx")["move"], arrays, block=1).level == "same-bits"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from shutil import get_terminal_size
@@ -27,11 +28,11 @@ from ptxlab.cli.launching import (
     timeout_option,
 )
 from ptxlab.cli.plain_arguments import Argument, Known
+from ptxlab.ir import Function
 from ptxlab.report import KernelError, PtxError
 
 if TYPE_CHECKING:
     from ptxlab.equal import Verdict
-    from ptxlab.ir import Function
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -45,7 +46,7 @@ def _arguments(context: click.Context, parameter: click.Parameter, value: Sequen
 @click.argument("b", type=_FILE, metavar="B")
 @cuda_target_option
 @launch_options
-@click.option("--entry-b", metavar="NAME", help="The kernel of B, if it has another name.")
+@click.option("--entry-b", metavar="NAME", help="The kernel of B, or its function, if it has another name.")
 @click.option("--grid-b", metavar="X,Y,Z", callback=extent, help="The grid of B, if it is another.")
 @click.option("--block-b", metavar="X,Y,Z", callback=extent, help="The block of B, if it is another.")
 @click.option("--cluster-b", metavar="X,Y,Z", callback=extent, help="The cluster of B, if it is another.")
@@ -75,7 +76,8 @@ def command(context: click.Context, /, a: Path, b: Path, format: str, **given: A
     different, with the operations where the two part; or not decided, with the line that is in the way: a branch or an
     address that depends on the value of an input, integer operations on its bits.
 
-    Arguments are as for `ptxlab run`. B has those of A unless `--arg-b` says otherwise.
+    Arguments are as for `ptxlab run`. B has those of A unless `--arg-b` says otherwise. B may be a Python file with a
+    function of NumPy or torch, which takes arrays by the names of A's parameters; it is run, and must be trusted.
 
     Exits 0 if the two are the same function, 1 if they are near or different, 2 if it is not decided or could not be
     run.
@@ -86,13 +88,17 @@ def command(context: click.Context, /, a: Path, b: Path, format: str, **given: A
           --arg f32[64,64] --arg f32[64,64] --arg f32[64,64] --arg 64
       ptxlab equal a.ptx b.ptx --block 256 --block-b 128 \\
           --arg x:f32[1024] --arg y:f32[1024] --arg 1024
+      ptxlab equal softmax.cu reference.py --block 64 --arg f32[3,70] --arg f32[3,70] --arg 70
     """
     name = name_of(a)
     try:
         with time_limit(given["timeout"], name):
-            kernels = [_kernel(path, given["target"], entry) for path, entry in
-                       ((a, given["entry"]), (b, given["entry_b"] or given["entry"]))]  # fmt: skip
-        found = _compare(kernels, given)
+            kernel = _kernel(a, given["target"], given["entry"])
+            name = name_of(b)
+            other = (_function(b, given["entry_b"]) if b.suffix == ".py"
+                     else _kernel(b, given["target"], given["entry_b"] or given["entry"]))  # fmt: skip
+        name = f"{name_of(a)} and {name_of(b)}"
+        found = _compare(kernel, other, given)
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name, "full")
         context.exit(max(status_of(wrong.diagnostics), 2))
@@ -153,32 +159,52 @@ def _kernel(path: Path, target: str | None, entry: str | None) -> Function:
     return choose(module, named, path)
 
 
-def _compare(kernels: Sequence[Function], given: dict[str, Any]) -> Verdict:
-    from ptxlab import variables
+def _function(path: Path, name: str | None) -> Callable[..., Any]:
+    """A function of a Python file, which is run."""
+    defined = runpy.run_path(str(path))
+    functions = {key: one for key, one in defined.items() if getattr(one, "__globals__", None) is not None
+                 and one.__code__.co_filename == str(path) and not key.startswith("_")}  # fmt: skip
+    if name is None and len(functions) == 1:
+        return next(iter(functions.values()))
+    if name not in functions:
+        listed = ", ".join(functions) or "none"
+        raise click.UsageError(f"name a function of {path} by `--entry-b`; it defines {listed}")
+    return functions[name]
+
+
+def _compare(kernel: Function, other: Function | Callable[..., Any], given: dict[str, Any]) -> Verdict:
     from ptxlab.equal import Launch, equal
 
     known: Known = {}
-    own = arguments_for(kernels[0], given["arguments"])
+    own = arguments_for(kernel, given["arguments"])
     args = [argument.make((given["seed"], number), known) for number, argument in enumerate(own)]
-    others = arguments_for(kernels[1], given["arguments_b"])
-    args_b = [argument.make((given["seed"], 1, number), known) for number, argument in enumerate(others)] or args
-    for kernel in kernels:
-        assert kernel.module is not None
-        for name, setting in given["settings"].items():
-            variables.set(kernel.module, name, setting.make_typed((given["seed"],)))
-    launches = [
-        Launch(kernels[0], given["grid"], given["block"] or required_block(kernels[0]), args, given["shared"],
-               given["cluster"]),
-        Launch(
-            kernels[1],
+    _set(kernel, given)
+    a = Launch(kernel, given["grid"], given["block"] or required_block(kernel), args, given["shared"], given["cluster"])
+    b: Launch | Callable[..., Any]
+    if isinstance(other, Function):
+        others = arguments_for(other, given["arguments_b"])
+        args_b = [argument.make((given["seed"], 1, number), known) for number, argument in enumerate(others)] or args
+        _set(other, given)
+        b = Launch(
+            other,
             given["grid_b"] or given["grid"],
-            given["block_b"] or given["block"] or required_block(kernels[1]),
+            given["block_b"] or given["block"] or required_block(other),
             args_b,
             given["shared"] if given["shared_b"] is None else given["shared_b"],
             given["cluster_b"] or given["cluster"],
-        ),
-    ]  # fmt: skip
+        )
+    else:
+        b = other
     return equal(
-        launches[0], launches[1], outputs=given["outputs"] or None, symbols=given["symbols"] or None,
+        a, b, outputs=given["outputs"] or None, symbols=given["symbols"] or None,
         tolerance=given["tolerance"], assume_paths=given["assume_paths"], timeout=given["timeout"],
     )  # fmt: skip
+
+
+def _set(kernel: Function, given: dict[str, Any]) -> None:
+    """Give variables of a module their values."""
+    from ptxlab import variables
+
+    assert kernel.module is not None
+    for name, setting in given["settings"].items():
+        variables.set(kernel.module, name, setting.make_typed((given["seed"],)))

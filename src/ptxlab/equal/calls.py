@@ -39,7 +39,7 @@ class Calls:
         self._replay = replay
         self._under_way: dict[int, list[tuple[int, int]]] = defaultdict(list)
         """For each thread, the function and the number of each call that it is in."""
-        self._variables: dict[tuple[int, int, str], Codes] = {}
+        self._variables: dict[tuple[int, int, str, int], Codes] = {}
 
     def access(self, turn: Turn) -> None:
         """`ld.param` and `st.param` of what a call passes."""
@@ -105,9 +105,10 @@ class Calls:
             self._replay.register(block, what.name)[threads] = codes
 
     def _content(self, block: int, variable: ir.Variable, function: int | None = None) -> Codes:
-        key = block, self._replay.function if function is None else function, variable.name
+        size = max(variable.elements or 1, 1) * max(variable.type.width // 8, 1)
+        # Each call has a scope: `param0` of one need not be as large as that of the next.
+        key = block, self._replay.function if function is None else function, variable.name, size
         if key not in self._variables:
-            size = max(variable.elements or 1, 1) * max(variable.type.width // 8, 1)
             self._variables[key] = np.full((self._replay.threads_in_block, size), NOTHING)
         return self._variables[key]
 

@@ -167,7 +167,7 @@ class _Comparison:
             notes += self._unwritten()
             return self._say(SAME_FUNCTION, probability=probability, witness=witness,
                              differing=int((~same).sum()), notes=notes)  # fmt: skip
-        return self._different(a, b, fields[0], ~alike)
+        return self._different(a, b, fields[0], ~alike, np.isfinite(results[0]) | np.isfinite(results[1]))
 
     def _given(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays that are symbols, as they are given."""
@@ -236,10 +236,14 @@ class _Comparison:
         holds = Reals(self.nodes, compares, given).values[compares]
         return {int(node): bool(one) for node, one in zip(compares, holds, strict=True) if not np.isnan(one)}
 
-    def _different(self, a: Ids, b: Ids, field: Field, unlike: Any) -> Verdict:
+    def _different(self, a: Ids, b: Ids, field: Field, unlike: Any, is_number: Any) -> Verdict:
         """They are not the same function, or there is no rule that says so."""
         measured = measure(self.nodes, self.inputs, self.sides, self.arrays, a, b)
         chosen = np.flatnonzero(unlike)
+        if not measured.is_known and not is_number[chosen].any():
+            array, at = self._element(int(chosen[0]))
+            why = f"both give no number for {array.element(at)}: they read what nothing has written, or NaN or infinity"
+            return self._say(REFUSED, refusal=Refusal(0, 0, "", why), differing=int(unlike.sum()))
         index = int(chosen[0])
         if measured.worst is not None and measured.worst in set(chosen.tolist()):
             index = measured.worst
@@ -258,11 +262,13 @@ class _Comparison:
     def _refusal(self, node: int) -> Refusal:
         origin = self.nodes.origin(node)
         why = "there is no rule for what it does with an input: integer operations on its bits, or the like"
+        if self.nodes.kind(node).kind == "old":
+            why = "what it reads depends on the order of threads"
         if origin is None:
             return Refusal(1, 0, self.nodes.kind(node).text, why)
         side = self.sides[origin.side]
-        line, text = side.line(origin.launch, origin.instruction) if isinstance(side, Kernels) else (0, "")
-        return Refusal(origin.side, line, text, why)
+        line, text, source = side.line(origin.launch, origin.instruction)
+        return Refusal(origin.side, line, text, why, source)
 
     def _roots(self) -> tuple[Ids, Ids]:
         """The nodes of the elements of the arrays that are compared, on both sides."""
@@ -323,10 +329,14 @@ class _Comparison:
                 notes.append(f"{name} line {span.source.position(span.start)[0]}: {found.message}")
         return notes
 
+    def _element(self, index: int) -> tuple[Array, int]:
+        """An array, and which of its elements is one of all that are compared."""
+        return next((one, index - own.start) for one, own in slices(self.arrays) if index < own.stop)
+
     def _witness(self, index: int, parting: Parting | None, measured: Measured | None = None) -> Any:
         if parting is None:
             return None
-        array, at = next((one, index - own.start) for one, own in slices(self.arrays) if index < own.stop)
+        array, at = self._element(index)
         places = [parting.place(self.nodes, self.sides, number) or
                   (side.last_store(array, at) if isinstance(side, Kernels) else None)
                   for number, side in enumerate(self.sides)]  # fmt: skip

@@ -1,15 +1,17 @@
-"""A function of NumPy as one side: it runs once on arrays of expressions."""
+"""A function of NumPy or torch as one side: it runs once on arrays of expressions."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ptxlab.equal import torch_functions
 from ptxlab.equal.codes import of_nodes
 from ptxlab.equal.constants import bits_of, floats_of
 from ptxlab.equal.nodes import Ids, Nodes
@@ -81,9 +83,9 @@ class Expression:
         """The name of the function."""
         return getattr(self.function, "__name__", "the function")
 
-    def line(self, launch: int, instruction: int) -> tuple[int, str]:
+    def line(self, launch: int, instruction: int) -> tuple[int, str, str]:
         """A function has no lines."""
-        return 0, ""
+        return 0, "", ""
 
 
 class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
@@ -143,28 +145,44 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
     def astype(self, *_: Any, **__: Any) -> Symbols:
         return self
 
-    def __getattr__(self, name: str) -> Callable[..., Symbols]:
-        """Methods that only move elements are those of the nodes."""
-        if name not in _MOVES and name not in ("copy", "flatten"):
-            raise AttributeError(f"equal: `{name}` of an input has no rule")
-        return lambda *how, **named: Symbols(self.nodes, getattr(self.ids, name)(*how, **named))
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Methods that only move elements are those of the nodes; others are as torch has them."""
+        if name in _MOVES or name in ("copy", "flatten"):
+            return lambda *how, **named: Symbols(self.nodes, getattr(self.ids, name)(*how, **named))
+        if name in torch_functions.FUNCTIONS:
+            return partial(torch_functions.FUNCTIONS[name], self)
+        raise AttributeError(f"equal: `{name}` of an input has no rule")
 
-    def sum(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbols:
-        return self._reduce("add", axis, keepdims)
+    def sum(self, axis: Any = None, keepdims: bool = False, **named: Any) -> Symbols:
+        return self._reduce("add", *_axes(axis, keepdims, named))
 
-    def max(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbols:
-        return self._reduce("max", axis, keepdims)
+    def prod(self, axis: Any = None, keepdims: bool = False, **named: Any) -> Symbols:
+        return self._reduce("mul", *_axes(axis, keepdims, named))
 
-    def min(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbols:
-        return self._reduce("min", axis, keepdims)
+    def max(self, axis: Any = None, keepdims: bool = False, **named: Any) -> Symbols:
+        return self._reduce("max", *_axes(axis, keepdims, named))
 
-    def mean(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbols:
-        total = self._reduce("add", axis, keepdims)
+    def min(self, axis: Any = None, keepdims: bool = False, **named: Any) -> Symbols:
+        return self._reduce("min", *_axes(axis, keepdims, named))
+
+    def mean(self, axis: Any = None, keepdims: bool = False, **named: Any) -> Symbols:
+        total = self._reduce("add", *_axes(axis, keepdims, named))
         return _apply(self.nodes, "div", total, Symbols.of(self.nodes, self.size // max(total.size, 1)))
 
-    def var(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbols:
+    def var(self, axis: Any = None, keepdims: bool = False, ddof: int = 0, **named: Any) -> Symbols:
+        axis, keepdims = _axes(axis, keepdims, named)
         rest = _apply(self.nodes, "sub", self, self.mean(axis, True))
-        return _apply(self.nodes, "mul", rest, rest).mean(axis, keepdims)
+        total = _apply(self.nodes, "mul", rest, rest).sum(axis, keepdims)
+        count = self.size // max(total.size, 1) - ddof
+        return _apply(self.nodes, "div", total, Symbols.of(self.nodes, count))
+
+    def cumsum(self, axis: int | None = None) -> Symbols:
+        if axis is None:
+            return Symbols(self.nodes, self.ids.ravel()).cumsum(0)
+        found = np.moveaxis(self.ids, axis, 0).copy()
+        for at in range(1, len(found)):
+            found[at] = _apply(self.nodes, "add", *(Symbols(self.nodes, found[one]) for one in (at - 1, at))).ids
+        return Symbols(self.nodes, np.moveaxis(found, 0, axis))
 
     def __array__(self, *_: Any, **__: Any) -> npt.NDArray[Any]:
         raise TypeError("equal: the function asks for the values of an input")
@@ -194,10 +212,14 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
             return _FUNCTIONS[name](self.nodes, *args, **kwargs)
         if name in _MOVES:
             return Symbols(self.nodes, function(Symbols.of(self.nodes, args[0]).ids, *args[1:], **kwargs))
-        if name in ("sum", "mean", "var", "amax", "max", "amin", "min"):
+        if name in ("sum", "prod", "mean", "var", "cumsum", "amax", "max", "amin", "min"):
             method = {"amax": "max", "amin": "min"}.get(name, name)
             return getattr(Symbols.of(self.nodes, args[0]), method)(*args[1:], **kwargs)
         raise TypeError(f"equal: `numpy.{name}` of an input has no rule")
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), named: Any = None) -> Any:
+        return torch_functions.call(function, args, named or {})
 
     def _reduce(self, word: str, axis: Any, keepdims: bool) -> Symbols:
         axes = tuple(range(self.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -212,6 +234,15 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
             ids = np.concatenate([found.ids, ids[..., 2 * half :]], axis=-1)
         shape = [1 if one in axes else size for one, size in enumerate(self.shape)] if keepdims else ids.shape[:-1]
         return Symbols(self.nodes, ids.reshape(shape))
+
+
+def _axes(axis: Any, keepdims: bool, named: dict[str, Any]) -> tuple[Any, bool]:
+    """What a sum or the like is over, as NumPy says it or torch; what else would change it is refused."""
+    axis, keepdims = named.pop("dim", axis), named.pop("keepdim", keepdims)
+    unknown = [name for name in named if name not in ("dtype", "out")]
+    if unknown:
+        raise TypeError(f"equal: `{unknown[0]}` of a reduction of an input has no rule")
+    return axis, keepdims
 
 
 def _apply(nodes: Nodes, word: str, *given: Symbols) -> Symbols:
@@ -274,7 +305,7 @@ _WORDS = {
     "exp2": "exp2", "log2": "log2", "sin": "sin", "cos": "cos", "tanh": "tanh", "maximum": "max", "minimum": "min",
     "fmax": "max", "fmin": "min", "less": "<", "less_equal": "<=", "equal": "==", "reciprocal": "reciprocal",
 }  # fmt: skip
-_REDUCED = {"add": "add", "maximum": "max", "minimum": "min"}
+_REDUCED = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min"}
 _MADE: dict[str, Callable[..., Any]] = {
     "exp": _exp, "log": _log, "negative": lambda x: 0.0 - x, "square": lambda x: x * x, "power": _power,
     "float_power": _power, "absolute": lambda x: _apply(x.nodes, "abs", x), "positive": lambda x: x,
@@ -313,6 +344,8 @@ _MOVES = ("transpose", "swapaxes", "moveaxis", "reshape", "broadcast_to", "repea
 """Functions that only move elements."""
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "where": _select,
+    "clip": lambda nodes, x, *how, **named: torch_functions.FUNCTIONS["clamp"](x, *how, **named),
+    "std": lambda nodes, x, *how, **named: np.sqrt(x.var(*how, **named)),
     "einsum": _einsum,
     "matmul": _matmul,
     "dot": _matmul,

@@ -25,7 +25,7 @@ from ptxlab.equal.memory import Memory, OutsideError, Placed
 from ptxlab.equal.nodes import Ids, Nodes, Origin
 from ptxlab.equal.plans import plans_of
 from ptxlab.equal.turns import Turn
-from ptxlab.equal.verdict import Refusal, RefusedError
+from ptxlab.equal.verdict import Refusal, RefusedError, source_of
 from ptxlab.isa.types import Type
 from ptxlab.trace.columns import Slot
 from ptxlab.trace.operands import names_in
@@ -60,8 +60,6 @@ class Replay:
         self.function = 0
         """The function that is replayed now; registers are by function and name."""
         self.plans = plans_of(trace.program)
-        self.reads = {use.name for plan in self.plans for use in plan.uses if use.role != "result"}
-        """The registers that any instruction reads."""
         self.threads_in_block = trace.accesses.threads_in_block
         self.pending: dict[int, dict[int, Any]] = defaultdict(dict)
         """Results of an instruction of several lanes, for those that complete it later."""
@@ -95,9 +93,9 @@ class Replay:
 
     def refused(self, instruction: int, why: str) -> RefusedError:
         """What says that an instruction cannot be followed."""
-        program = self.program
-        refusal = Refusal(self.side, program.line(instruction), program.text(instruction), why)
-        return RefusedError(refusal)
+        program, line = self.program, self.program.line(instruction)
+        source = source_of(program.module, line)
+        return RefusedError(Refusal(self.side, line, program.text(instruction), why, source))
 
     def _run(self, batch: Batch) -> None:
         for turn, number in enumerate(batch.path):

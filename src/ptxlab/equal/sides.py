@@ -17,7 +17,7 @@ from ptxlab.equal.memory import Bytes, Placed
 from ptxlab.equal.nodes import Ids, Nodes
 from ptxlab.equal.replay import Replay
 from ptxlab.equal.rules import FORMATS
-from ptxlab.equal.verdict import Place
+from ptxlab.equal.verdict import Place, source_of
 from ptxlab.measure import Launch
 from ptxlab.trace import Trace
 from ptxlab.trace.accesses import Region
@@ -164,6 +164,7 @@ class Kernels:
             for launch in self.launches:
                 result = launch.run(record=Record(), device="cpu", **self.options)
                 assert result.trace is not None
+                result.trace.program.module.origins = launch.module.origins
                 self.traces.append(result.trace)
             self.results = {array.key: array.data.copy() for array in self.arrays}
         finally:
@@ -205,14 +206,16 @@ class Kernels:
             written = trace.last_write(bases[0] + index * size, size) if bases else None
             if written is not None:
                 thread = written.block * trace.accesses.threads_in_block + written.thread
-                return Place(self.side, written.line, written.instruction, thread, (trace, written.step))
+                source = source_of(trace.program.module, written.line)
+                return Place(self.side, written.line, written.instruction, thread, (trace, written.step), source)
         return None
 
     def title(self) -> str:
         """The names of the kernels."""
-        return ", ".join(launch.function.name for launch in self.launches)
+        return ", ".join(launch.function.title for launch in self.launches)
 
-    def line(self, launch: int, instruction: int) -> tuple[int, str]:
-        """The line of an instruction, and its text."""
+    def line(self, launch: int, instruction: int) -> tuple[int, str, str]:
+        """The line of an instruction, its text, and the line that it was compiled from."""
         program = self.traces[launch].program
-        return program.line(instruction), program.text(instruction)
+        line = program.line(instruction)
+        return line, program.text(instruction), source_of(program.module, line)

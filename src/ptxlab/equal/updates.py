@@ -36,11 +36,12 @@ def update(turn: Turn) -> None:
             data = of_bytes(turn.replay.columns.payload[start[:, None] + np.arange(size)])
             turn.memory.store(space, owner, address, data)
             turn.keep()
-        elif not (m.op == "add" or m.add) or any(use.name in turn.replay.reads for use in turn.results):
-            raise turn.refused("an atomic operation on an input that is not a sum, or whose old value is read")
+        elif not (m.op == "add" or m.add):
+            raise turn.refused("an atomic operation on an input that is not a sum")
         else:
             given = np.concatenate(values, axis=1)[:, index * size :][:, :size]
             _add(turn, (space, owner, address), given, one, type.width // 8 // type.lanes)
+            _read_old(turn, given[:, : type.width // 8], type.name)
         index += 1
 
 
@@ -53,6 +54,14 @@ def _add(turn: Turn, place: tuple[Ids, Ids, Ids], values: Codes, type: str, widt
         before = turn.memory.load(space, owner, address, values.shape[1])
         turn.memory.store(space, owner, address, summed(turn.nodes, before, values[own], type, width))
         left = np.delete(left, first)
+
+
+def _read_old(turn: Turn, given: Codes, type: str) -> None:
+    """Have the results be unknown: what was in memory before depends on the order of threads."""
+    operation = turn.nodes.operation("old", f"{turn.nodes.count}", type, given.shape[1])
+    for use in turn.results:
+        ids = turn.nodes.add(operation, node_of(turn.nodes, given, type), thread=turn.grid_threads)
+        turn.write(use.name, of_nodes(ids, given.shape[1]))
 
 
 def summed(nodes: Nodes, before: Bytes, given: Bytes, type: str, width: int) -> Bytes:

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ptxlab.ir.module import Module
+from ptxlab.ir.origin import Origins
+from ptxlab.report import Span
+
 SAME_BITS, SAME_FUNCTION, NEAR, DIFFERENT, REFUSED = "same-bits", "same-function", "near", "different", "refused"
 TITLES = {
     SAME_BITS: "same bits",
@@ -25,6 +29,13 @@ class Refusal:
     line: int
     instruction: str
     why: str
+    source: str = ""
+    """`kernel.cu:12`: the line that the instruction was compiled from."""
+
+    @property
+    def place(self) -> Place:
+        """The instruction."""
+        return Place(self.side, self.line, self.instruction, source=self.source)
 
 
 class RefusedError(Exception):
@@ -45,11 +56,22 @@ class Place:
     thread: int = -1
     recording: tuple[Any, int] | None = field(default=None, repr=False, compare=False)
     """The `Trace` of the launch, and the last step in which the thread executed the operation."""
+    source: str = ""
+    """`kernel.cu:12`: the line that the instruction was compiled from."""
 
     def __str__(self) -> str:
-        return (
-            f"{'ab'[self.side]} line {self.line}: {self.instruction}" if self.line else f"{'ab'[self.side]}: as given"
-        )
+        if not self.line:
+            return f"{'ab'[self.side]}: as given"
+        compiled = f" (of {self.source})" if self.source else ""
+        return f"{'ab'[self.side]} line {self.line}: {self.instruction}{compiled}"
+
+
+def source_of(module: Module, line: int) -> str:
+    """The line that a line of PTX was compiled from, where that is known."""
+    if not module.origins or not line:
+        return ""
+    found = Origins(module).span(Span(module.source, *module.source.line_bounds(line)))
+    return "" if found is None else f"{found.source.name}:{found.source.position(found.start)[0]}"
 
 
 @dataclass(frozen=True)
@@ -104,7 +126,7 @@ class Verdict:
         if self.level == SAME_FUNCTION:
             lines.append(f"  a wrong answer has a probability below {self.probability:.1g}")
         if self.refusal is not None:
-            lines.append(f"  {Place(self.refusal.side, self.refusal.line, self.refusal.instruction)}")
+            lines += [f"  {self.refusal.place}"] if self.refusal.line else []
             lines.append(f"  {self.refusal.why}")
         if self.error is not None:
             lines.append(
@@ -132,12 +154,13 @@ class Verdict:
             found["error"] = list(self.error)
         if self.refusal is not None:
             found["refusal"] = {"side": "ab"[self.refusal.side], "line": self.refusal.line,
-                                "instruction": self.refusal.instruction, "why": self.refusal.why}  # fmt: skip
+                                "source": self.refusal.source, "instruction": self.refusal.instruction,
+                                "why": self.refusal.why}  # fmt: skip
         if witness is not None:
             found["witness"] = {
                 "element": witness.element, "words": list(witness.words),
-                "places": [None if one is None else {"line": one.line, "instruction": one.instruction,
-                                                     "thread": one.thread} for one in witness.places],
+                "places": [None if one is None else {"line": one.line, "source": one.source, "thread": one.thread,
+                                                     "instruction": one.instruction} for one in witness.places],
                 "values": None if witness.values is None else list(witness.values),
             }  # fmt: skip
         return found

@@ -37,9 +37,9 @@ class Parting:
         origin = nodes.origin(node)
         if origin is None:
             return None
-        line, text = sides[origin.side].line(origin.launch, origin.instruction)
+        line, text, source = sides[origin.side].line(origin.launch, origin.instruction)
         thread, trace = int(nodes.thread[node]), sides[origin.side].traces[origin.launch]
-        return Place(side, line, text, thread, _last_step(trace, origin.instruction, thread))
+        return Place(side, line, text, thread, _last_step(trace, origin.instruction, thread), source)
 
     def words(self, nodes: Nodes) -> list[str]:
         """What differs, where it can be said."""

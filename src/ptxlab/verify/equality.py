@@ -68,7 +68,7 @@ def for_all_values(judging: Judging) -> tuple[Finding | None, str, str]:
         with _limited(caller.clock.left(SECONDS)):
             verdict = equal(launches, _by_parameter(judging, data, names), outputs=outputs, assume_paths=True,
                             tolerance=max(task.allowed(array) for array in task.outputs))  # fmt: skip
-    except (KernelError, PtxError, TypeError, ValueError) as refused:
+    except (KernelError, PtxError, TypeError, ValueError, AttributeError, LookupError, RuntimeError) as refused:
         return None, f"for all values: not decided: {str(refused).splitlines()[0]}", "values"
     except OutOfTimeError:
         return None, f"for all values: not decided within {SECONDS:g} s", "values"
