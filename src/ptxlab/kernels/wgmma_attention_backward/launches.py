@@ -41,8 +41,8 @@ WAVES = 32  # of blocks: with more of them, all SMs have work until the end
 FIXED = 2  # what a block takes besides its tiles of queries, in their time
 SHARES = (1, 2, 3, 4, 6, 8)  # blocks of a cluster that share the queries of a tile of keys, where one kernel does all
 IN_CLUSTERS = 117  # SMs that have clusters at a time
-ADDED = 1  # what adding their parts takes, in the time of a tile of queries
-LONGEST = 16  # the time, in the same, from which on one kernel takes longer than several
+ADDED = 0.05  # what adding the parts of each of them takes, in the time of a tile of queries
+LONGEST = 3.5  # the time, in the same, from which on one kernel takes longer than several
 MOST_COUNTERS, MOST_KEY_TILES = 1024, 8
 
 
@@ -296,14 +296,14 @@ def share_at_once(queries: tuple[int, ...], keys: tuple[int, ...], plan: Plan) -
     (batch, heads, length, _), (_, key_heads, key_length, _) = queries, keys
     tiles, key_tiles = ceil_div(length, plan.rows), ceil_div(key_length, KEYS)
     blocks, count = batch * key_heads * key_tiles * plan.parts, tiles * heads // key_heads
+    most = MOST_ROWS // plan.rows
     if plan.window or key_tiles > MOST_KEY_TILES or batch * heads * tiles > MOST_COUNTERS:
         return 0
 
     def time(shares: int) -> float:
         waves = ceil_div(blocks * shares, SMS if shares == 1 else IN_CLUSTERS)
-        return waves * (FIXED + ceil_div(count, shares)) + (ADDED if shares > 1 else 0)
+        return waves * ceil_div(count, shares) + ADDED * (shares - 1)
 
-    most = MOST_ROWS // plan.rows
     fitting = [shares for shares in SHARES if shares * plan.parts <= max(SHARES) and count <= most * shares]
     best = min(fitting, key=time, default=0)
     return best if best and time(best) <= LONGEST else 0

@@ -113,22 +113,26 @@ def sum_rows(
     at_a_time = ROW_THREADS // lanes
     (lse, queries), (offsets, d) = logs, written
     within = ptx.cvt.u64.u32(thread % lanes * VECTOR).view(u64)
+    first, is_first = thread // lanes, thread % lanes == 0
+    loaded = []  # all at once, so that they wait for memory together
     for start in range(0, plan.rows, at_a_time):
-        own = thread // lanes + start
-        row = tile.first + own
+        row = tile.first + first + start
         inside = row < tile.end
         places = [side + (wide(row) * step + within) for side, step in zip(sides, steps, strict=True)]
         is_read = inside if columns == plan.width else inside & (thread % lanes < columns // VECTOR)
-        total = dot(plan.type, places, is_read)
+        found = f32(-math.inf)
+        ptx.ld["global"].f32(lse + tile.head * queries + row, out=found, when=inside & is_first)
+        loaded.append((start, load_both(places, is_read), found))
+    for start, words, found in loaded:
+        total = dot(plan.type, words)
         distance = 1
         while distance < lanes:
             total = total + exchange(total, distance)
             distance *= 2
-        with ptx.when(thread % lanes == 0):
-            found = f32(-math.inf)
-            ptx.ld["global"].f32(lse + tile.head * queries + row, out=found, when=inside)
-            offsets[own] = ptx.selp.f32(found, found * -math.log2(math.e), found == -math.inf)
-            d[own] = total
+        offset = ptx.selp.f32(found, found * -math.log2(math.e), found == -math.inf)
+        with ptx.when(is_first):
+            offsets[first + start] = offset
+            d[first + start] = total
 
 
 def wide(value: u32) -> u64:
@@ -136,11 +140,16 @@ def wide(value: u32) -> u64:
     return ptx.cvt.u64.u32(value).view(u64)
 
 
-def dot(type: str, pointers: list[Pointer], inside: pred) -> f32:
-    """The sum of the products of two vectors, or 0 outside."""
+def load_both(pointers: list[Pointer], inside: pred) -> list[list[b32]]:
+    """Two vectors, or zeros outside."""
     words = [[b32(0) for _ in range(VECTOR // 2)] for _ in pointers]
     for source, own in zip(pointers, words, strict=True):
         ptx.ld["global"].nc.v4.b32(source, out=tuple(own), when=inside)
+    return words
+
+
+def dot(type: str, words: list[list[b32]]) -> f32:
+    """The sum of the products of two vectors."""
     left, right = ([value for word in own for value in widened(type, word)] for own in words)
     return combine(ptx.add.rn.f32, [one * other for one, other in zip(left, right, strict=True)])
 
