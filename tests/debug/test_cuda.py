@@ -109,6 +109,7 @@ def stop_at(debugger: Debugger, line: int, thread: int = 3) -> None:
         ("tile[3][0]@2", "{4.0, 5.0}"),
         ("&tile[3][1]", "(float *) 0x34 <tile+52>"),
         ("&tile[3][1] - &tile[0][0]", "13"),
+        ("&tile[0][0]", "(float *) 0x0 <tile>"),
         ("counter + 1", "8"),
         ("result", "13.5"),
         ("result > 13.25f ? i : n", "3"),

@@ -123,6 +123,13 @@ def test_calls_have_registers_of_their_own(tmp_path: Path) -> None:
     assert trace.registers(0) == {"%r1": 21, "%r3": 42}
 
 
+def test_a_shuffle_reads_within_the_segments_of_each_lane(tmp_path: Path) -> None:
+    down = "setp.ge.u32 %p2, %r1, 36; selp.u32 %r8, 0x101f, 0x181f, %p2; shfl.sync.down.b32 %r5, %r3, 9, %r8, -1;"
+    trace = record(tmp_path / "sums.ptxtrace", SUMS.replace("shfl.sync.bfly.b32 %r5, %r3, 1, 31, -1;", down))
+    sources = [trace.origin("%r5", thread).sources[0].what for thread in (35, 36)]
+    assert sources == ["%r3 of thread 35", "%r3 of thread 45"]  # of 8 and of 16 lanes
+
+
 def test_a_reduction_comes_from_all_lanes(tmp_path: Path) -> None:
     text = SUMS.replace("shfl.sync.bfly.b32 %r5, %r3, 1, 31, -1;", "redux.sync.add.u32 %r5, %r3, -1;")
     found = record(tmp_path / "sums.ptxtrace", text).origin("%r5", 40)

@@ -202,38 +202,37 @@ class Position:
         for number, place in enumerate(self.lines.places(instruction, in_ptx=self.in_ptx)):
             yield Frame(place, instruction, self.lines.ptx[instruction].line, number >= own, number, step)
 
-    def when_lanes_are_here(self, thread: int | None = None) -> dict[int, int]:
-        """For each thread of a warp, the position at which it comes to this instruction as often as the thread has.
+    def when_lanes_are_here(self) -> dict[int, int]:
+        """For each thread of the warp, the position at which it comes to this instruction as often as the thread has.
 
         Threads of a warp are recorded one after the other; so these are the positions of the warp.
         """
-        thread = self.thread if thread is None else thread
-        steps = self.steps(thread)
+        steps = self.steps(self.thread)
         index = steps.next(self.position)
         if index >= len(steps.numbers):
-            return dict.fromkeys(self.lanes(thread), self.position)
+            return dict.fromkeys(self.lanes(self.thread), self.position)
         instruction = steps.instructions[index]
         times = int((steps.instructions[: index + 1] == instruction).sum())
         found: dict[int, int] = {}
-        for lane in self.lanes(thread):
+        for lane in self.lanes(self.thread):
             own = self.steps(lane)
             same = own.numbers[own.instructions == instruction]
             if len(same) >= times:
                 found[lane] = int(same[times - 1])
         return found
 
-    def scopes_across_lanes(self, thread: int | None = None) -> dict[int, Scope]:
-        """What all threads of a warp see, each when it comes to this instruction; see `when_lanes_are_here`."""
-        when = self.when_lanes_are_here(thread).items()
-        if self.instruction(self.thread if thread is None else thread) is None:
+    def scopes_across_lanes(self) -> dict[int, Scope]:
+        """What all threads of the warp see, each when it comes to this instruction; see `when_lanes_are_here`."""
+        when = self.when_lanes_are_here().items()
+        if self.instruction(self.thread) is None:
             return {lane: self.scope_of(lane) for lane, _ in when}
-        scope = self.scope_of(self.thread if thread is None else thread)
+        scope = self.scope_of(self.thread)
         return {lane: self.scope_at(lane, at, scope.depth - scope.level) for lane, at in when}
 
-    def across_lanes(self, expression: str, thread: int | None = None) -> dict[int, Value]:
-        """A register or another number in all threads of a warp; lanes that have none are left out."""
+    def across_lanes(self, expression: str) -> dict[int, Value]:
+        """A register or another number in all threads of the warp; lanes that have none are left out."""
         found: dict[int, Value] = {}
-        for lane, scope in self.scopes_across_lanes(thread).items():
+        for lane, scope in self.scopes_across_lanes().items():
             try:
                 found[lane] = scope.evaluate(expression)
             except UnwrittenError:  # a lane that has not written it has no value
