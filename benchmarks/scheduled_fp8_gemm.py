@@ -3,7 +3,7 @@
     python benchmarks/scheduled_fp8_gemm.py FILE [--sizes 20] [--seconds 300] [--seed 1] [--most 6]
 
 needs an H200. Tiles at random sizes, whose extents are drawn log-uniformly from 64 to 8192; n and k are multiples
-of 16. cuBLAS is `torch._scaled_mm` with scales of one and fast accumulation, which is what tensor cores do by themselves.
+of 16. cuBLAS is `torch._scaled_mm` with scales of one and fast accumulation, as tensor cores add by themselves.
 Contenders and times are as in `scheduled_tensor_gemm.py`.
 """
 

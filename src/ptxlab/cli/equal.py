@@ -161,7 +161,7 @@ def _kernel(path: Path, target: str | None, entry: str | None) -> Function:
 
 def _function(path: Path, name: str | None) -> Callable[..., Any]:
     """A function of a Python file, which is run."""
-    defined = runpy.run_path(str(path))
+    defined: dict[str, Callable[..., Any]] = runpy.run_path(str(path))
     functions = {key: one for key, one in defined.items() if getattr(one, "__globals__", None) is not None
                  and one.__code__.co_filename == str(path) and not key.startswith("_")}  # fmt: skip
     if name is None and len(functions) == 1:

@@ -68,7 +68,7 @@ class Place:
 
 def source_of(module: Module, line: int) -> str:
     """The line that a line of PTX was compiled from, where that is known."""
-    if not module.origins or not line:
+    if module.source is None or not module.origins or not line:
         return ""
     found = Origins(module).span(Span(module.source, *module.source.line_bounds(line)))
     return "" if found is None else f"{found.source.name}:{found.source.position(found.start)[0]}"
