@@ -75,6 +75,7 @@ def test_a_product_is_recognized_and_scheduled():
         ("add.u64 %rd4, %rd4, 4;", "st.global.f32 [%rd4], %f2; add.u64 %rd4, %rd4, 4;", "a store in a loop"),
         ("st.global.f32 [%rd6], %f1;", "@%p2 st.global.f32 [%rd6], %f1;", "a store that some threads skip"),
         ("mul.f32 %f1, %f1, %f4;", "add.sat.f32 %f1, %f1, %f4;", "`add.sat.f32` is not part of what is recognized"),
+        ("fma.rn.f32 %f1, %f2, %f3, %f1;", "fma.rn.sat.f32 %f1, %f2, %f3, %f1;", "`fma.rn.sat.f32` is not part of"),
         ("mul.lo.u32 %r1, %r5, %r8;", "mul.hi.u32 %r1, %r5, %r8;", "`mul.hi.u32` is not part of what is recognized"),
         ("setp.ge.u32 %p1, %r4, %r7;", "setp.lt.u32 %p1, %r4, %r7;", "threads leave where `r4` is not beyond a limit"),
         ("setp.ge.u32 %p1, %r4, %r7;", "setp.ge.u32 %p1, %r3, %r7;", "threads leave by `%tid.y`"),
@@ -141,6 +142,19 @@ def test_a_kernel_in_cuda():
     x, y = np.random.default_rng(0).standard_normal((9, 7), np.float32), np.zeros(9, np.float32)
     schedule(found).launch(x, y)
     assert np.allclose(y, x.mean(1), atol=1e-6)
+    for old, new, expected in (
+        ("int j = 0; j < n", "int j = 2; j < n", x[:, 2:].mean(1) * 5 / 7),
+        ("sum += in[i * n + j]", "sum = fmaxf(sum, in[i * n + j])", np.maximum(x.max(1), 0) / 7),
+        ("sum += in[i * n + j]", "sum -= in[i * n + j]", -x.mean(1)),
+        ("out[i] = sum / n", "out[i] = sum + sum + in[i + 1]", 2 * x.sum(1) + x.ravel()[1:10]),
+    ):
+        assert old in ROWS
+        if "in[i + 1]" in new:  # a row and a number of it: two shapes
+            with pytest.raises(PtxError, match="two shapes"):
+                from_cuda(ROWS.replace(old, new))
+            continue
+        schedule(from_cuda(ROWS.replace(old, new))).launch(x, y)
+        assert np.allclose(y, expected, atol=1e-5)
     with pytest.raises(PtxError) as refused:
         from_cuda(ROWS.replace("sum += in[", "sum *= in["), name="mine.cu")
     assert "`%f" in str(refused.value)

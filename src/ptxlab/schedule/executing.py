@@ -28,7 +28,7 @@ _NUMBERS = {
     Operation.MAXIMUM: "max({}, {})",
 }
 _FUNCTIONS = {"sqrt": "sqrt({})", "rsqrt": "rsqrt({})", "tanh": "tanh({})", "rcp": "(1.0 / {})"}
-_CHANGED = {"sat", "relu", "rz", "rm", "rp", "NaN", "xorsign"}  # what an algorithm does not say of a number
+CHANGED = {"sat", "relu", "rz", "rm", "rp", "NaN", "xorsign"}  # what an algorithm does not say of a number
 
 
 class Execution:
@@ -59,7 +59,7 @@ class Execution:
             if "param" in words:
                 self._parameter(one)
             elif not is_number or not {"shared", "local", "const"}.isdisjoint(words) or "update" in kinds:
-                self._refuse_instruction(one)
+                self.refuse_instruction(one)
             elif kinds == {"load"}:
                 self.values[self._target(one)] = self._element(one)
             else:
@@ -77,7 +77,8 @@ class Execution:
         else:
             self._assign(one, self._indexed(one, effects.computes))
 
-    def _refuse_instruction(self, one: Instruction) -> NoReturn:
+    def refuse_instruction(self, one: Instruction) -> NoReturn:
+        """Refuse what is not executed."""
         self.refuse(f"`{one.opcode.text}` is not part of what is recognized", "write the algorithm in Python")
 
     def _target(self, one: Instruction) -> str:
@@ -92,7 +93,7 @@ class Execution:
     def _comparison(self, one: Instruction) -> Predicate:
         left, right = (self.integer(r) for r in one.operands[1:3])
         found = compared(one.opcode.modifiers[0], left, right) if len(one.operands) == 3 else None
-        return found or self._refuse_instruction(one)
+        return found or self.refuse_instruction(one)
 
     def _joined(self, one: Instruction, how: Operation | None) -> Predicate:
         parts = [self.predicate(r) for r in one.operands[1:]]
@@ -105,8 +106,8 @@ class Execution:
 
     def _computed(self, one: Instruction, how: Operation | None) -> Float:
         text = _FUNCTIONS.get(one.opcode.mnemonic) if how is Operation.FUNCTION else _NUMBERS.get(how) if how else None
-        if text is None or not _CHANGED.isdisjoint(one.opcode.modifiers):
-            self._refuse_instruction(one)
+        if text is None or not CHANGED.isdisjoint(one.opcode.modifiers):
+            self.refuse_instruction(one)
         return Float(text.format(*(self._number(r) for r in one.operands[1:])))
 
     def _parameter(self, one: Instruction) -> None:
@@ -137,7 +138,7 @@ class Execution:
                 if set(right) > {()}:
                     self.refuse("a shift by a number that is not known")
                 return multiplied(left, whole(1 << right.get((), 0)))
-        return self._refuse_instruction(one)
+        return self.refuse_instruction(one)
 
     def _with_index(self, value: Sum, register: str) -> Sum:
         """An integer in which the number of a block and that of a thread in it are the index of a loop."""

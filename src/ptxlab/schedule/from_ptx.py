@@ -18,6 +18,7 @@ import linecache
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,13 @@ from ptxlab.ir.statements import BlockStatement, Instruction, Label
 from ptxlab.isa.jump import Jump
 from ptxlab.isa.operation import Operation
 from ptxlab.report import PtxError, Source, error
-from ptxlab.schedule.executing import Execution, effects_of, name_of
+from ptxlab.schedule.executing import CHANGED, Execution, effects_of, name_of
 from ptxlab.schedule.read import algorithm, f32
 from ptxlab.schedule.statements import Algorithm
-from ptxlab.schedule.symbolic import Compared, Float, Predicate, Sum, Value, added, multiplied, whole
+from ptxlab.schedule.symbolic import Float, Predicate, Sum, Value, added, multiplied, whole
 
 _BRANCH = "threads without an element branch to the end, and a loop from its end to its start"
+_EMPTY = {"sum": 0.0, "max": -inf, "min": inf}
 _LOOPS = re.compile(r"\bfor(?=\s*\()")
 
 
@@ -86,7 +88,7 @@ class _Reader(Execution):
     def __init__(self, module: Module, function: Function) -> None:
         super().__init__(module, function)
         self.skips: dict[str, _Skip] = {}  # by the label that they branch to
-        self.totals: dict[str, tuple[Float, Float]] = {}  # of registers that a loop adds to: before it, and after it
+        self.empty: dict[str, float] = {}  # what each reduction is without iterations
 
     def read(self) -> Algorithm:
         body: list[Instruction | Label] = []
@@ -169,14 +171,27 @@ class _Reader(Execution):
 
     def _join(self, skip: _Skip) -> None:
         """Where a branch around a loop joins it: what the loop added up is right for no iterations, too."""
-        loops = {axis: limit for axis, limit in self.found.loops.items() if axis not in skip.loops}
-        empty = [Compared(limit, whole(1), "lt") for limit in loops.values()]
-        empty += [Compared(limit, {}, "eq") for limit in loops.values()]
-        if len(loops) != 1 or len(skip.condition.parts) != 1 or skip.condition.parts[0] not in empty:
+        limits = [limit for axis, limit in self.found.loops.items() if axis not in skip.loops]
+        test = skip.condition.parts[0]
+        less = {"lt": added(limits[0], whole(1), -1), "eq": limits[0]} if len(limits) == 1 else {}
+        if len(skip.condition.parts) != 1 or less.get(test.relation) != added(test.left, test.right, -1):
             self.refuse("a branch to here that is not around one loop that would run no times", _BRANCH)
         for name, value in list(self.values.items()):
-            if value != skip.values.get(name) and (skip.values.get(name), value) != self.totals.get(name):
+            before = skip.values.get(name)
+            is_same = isinstance(value, Float) and isinstance(before, Float) and before.constant == self._empty(value)
+            if value != before and (not is_same or before is None):
                 del self.values[name]
+
+    def _empty(self, value: Float) -> float | None:
+        """A number where loops run no times, if that depends on nothing else."""
+        found = set()
+        for scalar in (1.7, -0.3):
+            known = {**self.empty, **dict.fromkeys(self.found.scalars, scalar)}
+            try:
+                found.add(eval(value.text, {"__builtins__": {}, "abs": abs, "max": max, "min": min}, known))
+            except (NameError, ArithmeticError):  # an element of an array, or a function
+                return None
+        return found.pop() if len(found) == 1 else None
 
     # Loops.
 
@@ -199,22 +214,27 @@ class _Reader(Execution):
         totals = self._totals(inner)
         self._check_carried(inner, {*steps, *totals})
         limit, terms = self._iterate(inner, end, axis, {*steps, *totals}, set(totals))
+        if any(name in product for product in limit for name in self.found.axes.values()):
+            help = "write the algorithm in Python: `sum(... for j in range(n) if j <= i)`"
+            self.refuse("a loop up to the index of another one", help)
         self.found.loops[axis] = limit
         for name, before in totals.items():
             made = f"{self.found.named(name)}_of_{axis}"
-            self.found.sums.append((made, f"sum({terms[name]} for {axis} in range({self.found.size(limit)}))"))
-            after = self.values[name] = Float(made if before.constant == 0 else f"({before.text} + {made})")
-            self.totals[name] = before, after
+            kind, term = terms[name]
+            self.found.sums.append((made, f"{kind}({term} for {axis} in range({self.found.size(limit)}))"))
+            both = f"({before.text} + {made})" if kind == "sum" else f"{kind}({before.text}, {made})"
+            self.values[name] = Float(made if before.constant == _EMPTY[kind] else both)
+            self.empty[made] = _EMPTY[kind]
         for name in {name_of(one.operands[0]) for one in inner} - {*totals}:
             self.values.pop(name, None)
         return back + 1
 
     def _iterate(
         self, inner: list[Instruction], end: Instruction, axis: str, carried: set[str], totals: set[str]
-    ) -> tuple[Sum, dict[str, str]]:
-        """Execute one iteration; returns how many there are, and what is added to each total."""
+    ) -> tuple[Sum, dict[str, tuple[str, str]]]:
+        """Execute one iteration; returns how many there are, and what is reduced to each total, and how."""
         limit: Sum | None = None
-        terms: dict[str, str] = {}
+        terms: dict[str, tuple[str, str]] = {}
         changed = False
         for one in inner:
             self.here = one
@@ -280,16 +300,24 @@ class _Reader(Execution):
                 found[name] = before
         return found
 
-    def _term(self, one: Instruction, name: str) -> str:
-        """What an instruction adds to a number."""
+    def _term(self, one: Instruction, name: str) -> tuple[str, str]:
+        """What an instruction adds to a number, or that it is the maximum or minimum with it."""
         if one.guard is not None:
             self.refuse("a term that some threads skip")
+        if not CHANGED.isdisjoint(one.opcode.modifiers):
+            self.refuse_instruction(one)
         terms = [None if name_of(r) == name else self.operand(r) for r in one.operands[1:]]
         match effects_of(one).computes, terms:
             case Operation.PRODUCT_SUM, [Float(left), Float(right), None]:
-                return f"{left} * {right}"
+                return "sum", f"{left} * {right}"
             case Operation.SUM, [None, Float(other)] | [Float(other), None]:
-                return other
+                return "sum", other
+            case Operation.DIFFERENCE, [None, Float(other)]:
+                return "sum", f"(-{other})"
+            case Operation.MAXIMUM, [None, Float(other)] | [Float(other), None]:
+                return "max", other
+            case Operation.MINIMUM, [None, Float(other)] | [Float(other), None]:
+                return "min", other
         return self.refuse(f"`{name}` is not a sum: `fma` and `add` add to a number")
 
     def _limit(self, condition: Predicate, axis: str, leaves: bool) -> Sum:

@@ -118,6 +118,9 @@ class Recognized:
         sizes = {axis: self.size(extents[axis]) if axis in extents else axis.upper() for axis in self.axes.values()}
         sizes |= {axis: self.size(limit) for axis, limit in self.loops.items()}
         indices = []
+        beyond: dict[str, int] = {}  # how far arrays of one dimension are read beyond the last iteration
+        for array, offset, one in self.accesses:
+            beyond[array] = max(beyond.get(array, 0), self._strides(array, offset, one)[0][3])
         for array, offset, one in self.accesses:
             dimensions = self._strides(array, offset, one)
             shape, index = [], []
@@ -126,7 +129,8 @@ class Recognized:
                     above, pitch = dimensions[n - 1][:2]
                     shape.append(str(pitch) if not above else above[0] if len(above) == 1 and pitch == 1 else "?")
                 else:
-                    shape.append(sizes[names[0]])
+                    more = f" + {beyond[array]}" if beyond[array] and len(dimensions) == 1 else ""
+                    shape.append(sizes[names[0]] + more)
                 index.append(" + ".join([*names, *([str(constant)] if constant else [])]))
             if "?" in shape or shapes.setdefault(array, shape) != shape:
                 self.refuse(one, f"`{array}` is read with two shapes, or one that is not known")
