@@ -437,6 +437,30 @@ def test_lanes_that_store_one_value(change: tuple[str, str], level: str) -> None
     assert found.level == level, str(found)
 
 
+SWIZZLED = """mov.u32 %r1, %ctaid.x;
+div.s32 %r2, %r1, %n;
+rem.s32 %r3, %r1, %n;
+mad.lo.s32 %r4, %r2, %n, %r3;
+mad.wide.u32 %d1, %r4, 4, %x;
+setp.eq.u32 %p1, %t, 0;
+@%p1 st.global.u32 [%d1], %r1;
+"""
+
+
+@needs_solver
+@pytest.mark.parametrize(
+    ("change", "least", "level"),
+    [
+        (("", ""), "n >= 1", "proved"),
+        (("", ""), "n >= 0", "counterexample"),  # a division by 0
+        (("mad.lo.s32 %r4, %r2, %n, %r3;", "mov.u32 %r4, %r2;"), "n >= 1", "counterexample"),
+    ],
+)
+def test_a_quotient_by_a_variable(change: tuple[str, str], least: str, level: str) -> None:
+    found = ptxlab.prove(kernel(SWIZZLED.replace(*change)), assume=["len(x) == grid.x", least])
+    assert found.level == level, str(found)
+
+
 COPIED = """mad.wide.u32 %d1, %t, 4, %x;
 mov.u32 %r1, tile;
 mad.lo.u32 %r1, %t, 4, %r1;

@@ -93,16 +93,19 @@ class Alike:
         """What two lanes have in common that each compute from a value and that of the other lane."""
         if not isinstance(own, ir.Register) or not isinstance(other, ir.Register):
             return 0
-        source, shuffle = self._source(at, own.index), self._source(at, other.index)
+        shuffle = self._source(at, other.index)
         match = None if shuffle is None else self.facts.matches[shuffle]
-        if source is None or shuffle is None or match is None:
+        distance = 0 if shuffle is None or match is None else self._distance(shuffle, match)
+        if shuffle is None or not distance:
             return 0
         given = self.facts.instructions[shuffle].operands[1]
-        is_same = isinstance(given, ir.Register) and given.index == own.index
-        if not is_same or self._source(shuffle, own.index) != source:
+        if not isinstance(given, ir.Register) or given.index != own.index:
             return 0
-        distance = self._distance(shuffle, match)
-        return distance | self._result(source) if distance else 0
+        source, chains = self._source(at, own.index), self.facts.chains
+        is_near = chains.block_of(shuffle) == chains.block_of(at) and not chains.writes_in(own.index, shuffle + 1, at)
+        if not is_near and (source is None or self._source(shuffle, own.index) != source):
+            return 0
+        return distance | (0 if source is None else self._result(source))
 
     def _distance(self, at: int, match: Match) -> int:
         """The bit in which the numbers of lanes differ that exchange values; 0 if it is not a butterfly of a warp."""

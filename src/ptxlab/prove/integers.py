@@ -87,6 +87,8 @@ class Space:
         self._monomials: set[Monomial] = set()
         self._bounded: set[Monomial] = set()
         self._divisions: list[tuple[Poly, int, Poly, Poly]] = []
+        self._quotients: dict[Any, tuple[Poly, Poly, Poly]] = {}
+        """By what is divided and the divisor, where that is not a constant: the divisor, the quotient, the remainder."""
         self._count = 0
 
     def variable(self, name: str, low: int, high: int) -> Poly:
@@ -140,11 +142,34 @@ class Space:
         low, high = self.range(value)
         if low >= 0 and high < divisor:
             return Poly(), value
+        known = next((one for one in self._divisions if one[1] == divisor and one[0].key == value.key), None)
+        if known is not None:
+            return known[2:]
         quotient, rest = self.fresh(low // divisor, high // divisor), self.fresh(0, divisor - 1)
         whole = quotient.times(Poly.of(divisor)).plus(rest)
         self.facts.append(self.formula(value) == self.formula(whole))
         self._divisions.append((value, divisor, quotient, rest))
         return quotient, rest
+
+    def quotient(self, value: Poly, divisor: Poly) -> tuple[Poly, Poly]:
+        """Variables for a quotient and a remainder by a variable; what they are is for those to say who know of signs."""
+        key = value.key, divisor.key
+        if key not in self._quotients:
+            most = max(0, self.range(value)[1])
+            self._quotients[key] = divisor, self.fresh(0, most), self.fresh(0, most)
+        return self._quotients[key][1:]
+
+    def quotients(self) -> list[Any]:
+        """What a linear solver has to know of quotients by variables: two that are equal, times equal divisors, are."""
+        found: list[Any] = []
+        known = list(self._quotients.values())
+        for number, (divisor, quotient, _) in enumerate(known):
+            for other, second, _ in known[:number]:
+                products = quotient.times(divisor), second.times(other)
+                gap = quotient.plus(second, -1)
+                same = [self.formula(gap) == 0, *([] if divisor.key == other.key else [self.equal(divisor, other)])]
+                found.append(z3.Implies(z3.And(*same), self.formula(products[0]) == self.formula(products[1])))
+        return found
 
     def at_most(self, one: Poly, other: Poly) -> Any:
         """That one polynomial is at most another."""
@@ -321,6 +346,8 @@ class Integers(Translation):
                 return self._cut(self.number(parts[0]).times(self.number(parts[1])), step.type, atom)
             case "cast":
                 return self._cut(self.number(parts[0]), step.type, atom)
+            case "//" | "%" if not parts[1].is_constant:
+                return self._by_variable(operation, parts)
             case "&" | ">>" | "<<" | "//" | "%":
                 return self._by_constant(operation, step, atom)
             case "part":
@@ -337,8 +364,13 @@ class Integers(Translation):
         condition = self.holds(parts[0])
         if step.type.kind == "p":
             return z3.If(condition, self.holds(parts[1]), self.holds(parts[2]))
+        is_special = parts[1].is_constant or any(atom.kind == "==" for atom, _ in parts[0].terms)
+        if is_special and not self._is_possible(condition):
+            return self.number(parts[2])  # as where a divisor is not 0
         one, other = self.number(parts[1]), self.number(parts[2])
         (a, b), (c, d) = self.space.range(one), self.space.range(other)
+        for value in (one, other):
+            self.space.at_most(value, Poly())  # so that a lemma says what its sign means for products
         found = self.space.fresh(min(a, c), max(b, d))
         self.facts.append(z3.Implies(condition, self.space.equal(found, one)))
         self.facts.append(z3.Implies(z3.Not(condition), self.space.equal(found, other)))
@@ -354,6 +386,21 @@ class Integers(Translation):
         term = self.space.formula(negative)
         self.facts.append((term == 1) == (self.space.formula(found) < 0))
         return found.plus(negative, width)
+
+    def _by_variable(self, operation: str, parts: Sequence[Linear]) -> Poly | None:
+        """Quotients and remainders of what is not negative, by what is above 0."""
+        value, divisor = (self.number(part) for part in parts)
+        is_below = self.space.at_most(value, Poly.of(-1))
+        is_wrong = self.space.at_most(divisor, Poly())
+        if self.space.range(value)[0] < 0 and self._is_possible(is_below):
+            return None
+        if self.space.range(divisor)[0] <= 0 and self._is_possible(is_wrong):
+            return None
+        quotient, rest = self.space.quotient(value, divisor)
+        whole = quotient.times(divisor).plus(rest)
+        self.facts.append(self.space.formula(value) == self.space.formula(whole))
+        self.facts.append(self.space.at_most(rest.plus(Poly.of(1)), divisor))
+        return rest if operation == "%" else quotient
 
     def _by_constant(self, operation: str, step: Step, atom: Atom) -> Poly | None:
         """Shifts, masks, quotients and remainders, by constants."""

@@ -212,7 +212,7 @@ class Races:
             formulas.append(space.at_most(least, Poly.of(before.distance - 1) if before.all else u))
         formulas += [fact for t in threads for fact in t.facts]
         partial = [space.formula(a) != space.formula(b)] if _is_strong(one, other) else []
-        lemmas = space.products() if products else [*space.lemmas(), *space.digits(a, b)]
+        lemmas = space.products() if products else [*space.lemmas(), *space.digits(a, b), *space.quotients()]
         lemmas += space.distances() if unordered else []
         status, model = self.questions.clock.check([*formulas, *overlap, *partial, *lemmas, *space.facts], milliseconds)
         return status, model, "integers, two threads"
