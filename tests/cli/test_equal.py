@@ -44,6 +44,9 @@ def test_mistakes(file: Path) -> None:
     found = CliRunner().invoke(ptxlab, ["equal", str(file), "missing.ptx"])
     assert found.exit_code == 2
     assert "does not exist" in found.output
+    found = CliRunner().invoke(ptxlab, ["equal", str(file), str(file), *ARGUMENTS, "--entry", "column"])
+    assert found.exit_code == 2
+    assert "column" in found.output
     wrong = file.with_name("wrong.ptx")
     wrong.write_text(PLAIN.replace("max.f32", "max.f33"))
     found = CliRunner().invoke(ptxlab, ["equal", str(file), str(wrong), *ARGUMENTS])

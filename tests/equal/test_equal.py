@@ -491,7 +491,7 @@ def test_a_difference_without_an_operation_is_at_the_store(
 ) -> None:
     arrays = [np.arange(1, 3, dtype=np.float32), np.zeros(1, np.float32)]
     sides = [ptxlab.parse(text, name="move.ptx")["move"] for text in (MOVED, MOVED.replace(*change))]
-    found = ptxlab.equal(*sides, arrays, block=1)
+    found = ptxlab.equal(sides[0], sides[1], arrays, block=1)
     assert found.level == "different"
     assert found.witness is not None
     assert tuple(place and place.line for place in found.witness.places) == lines
@@ -509,7 +509,7 @@ def test_integers_that_are_written_are_compared_as_integers(
     sides = [ptxlab.parse(MOVED.replace(STORE, f"{text} st.global.b32 [%rd2], %r1;"), name="move.ptx")["move"]
              for text in (one, other)]  # fmt: skip
     assert ptxlab.equal(sides[0], sides[0], arrays, block=1).level == "same-bits"
-    found = ptxlab.equal(*sides, arrays, block=1)
+    found = ptxlab.equal(sides[0], sides[1], arrays, block=1)
     assert found.level == "different"
     assert found.witness is not None
     assert found.witness.values is not None

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxlab.verify.inline import InlineError, loader
+from ptxlab.verify.host_code import InlineError
+from ptxlab.verify.inline import loader
 
 SOURCE = r"""
 #include <torch/extension.h>

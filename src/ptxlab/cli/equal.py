@@ -10,6 +10,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -95,14 +96,17 @@ def command(context: click.Context, /, a: Path, b: Path, format: str, **given: A
         with time_limit(given["timeout"], name):
             kernel = _kernel(a, given["target"], given["entry"])
             name = name_of(b)
-            other = (_function(b, given["entry_b"]) if b.suffix == ".py"
-                     else _kernel(b, given["target"], given["entry_b"] or given["entry"]))  # fmt: skip
+            other: Function | Callable[..., Any]
+            if b.suffix == ".py":
+                other = _function(b, given["entry_b"])
+            else:
+                other = _kernel(b, given["target"], given["entry_b"], given["entry"])
         name = f"{name_of(a)} and {name_of(b)}"
         found = _compare(kernel, other, given)
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name, "full")
         context.exit(max(status_of(wrong.diagnostics), 2))
-    except (ValueError, TypeError) as wrong:
+    except (ValueError, TypeError, AttributeError) as wrong:
         if not str(wrong).startswith("equal: "):
             raise
         raise click.UsageError(str(wrong).removeprefix("equal: ")) from None
@@ -151,19 +155,23 @@ def _write_lab(found: Verdict, folder: Path) -> None:
     click.echo(f"{folder / 'index.html'}: both runs where they part")
 
 
-def _kernel(path: Path, target: str | None, entry: str | None) -> Function:
-    module, _ = read_module(path, target if path.suffix == ".cu" else None, entry)
+def _kernel(path: Path, target: str | None, entry: str | None, other: str | None = None) -> Function:
+    """The kernel of a file; the name of the other file's is used if this one has such a kernel, too."""
+    module, _ = read_module(path, target if path.suffix == ".cu" else None, entry or other)
     check_first(module)
     kernels = [one for one in module.functions if one.kind == "entry"]
-    named = entry if entry is None or any(one.name == entry for one in kernels) or len(kernels) != 1 else None
-    return choose(module, named, path)
+    if entry is None and other is not None and (len(kernels) != 1 or any(one.name == other for one in kernels)):
+        entry = other
+    return choose(module, entry, path)
 
 
 def _function(path: Path, name: str | None) -> Callable[..., Any]:
     """A function of a Python file, which is run."""
-    defined: dict[str, Callable[..., Any]] = runpy.run_path(str(path))
-    functions = {key: one for key, one in defined.items() if getattr(one, "__globals__", None) is not None
-                 and one.__code__.co_filename == str(path) and not key.startswith("_")}  # fmt: skip
+    functions: dict[str, Callable[..., Any]] = {
+        key: one
+        for key, one in runpy.run_path(str(path)).items()
+        if isinstance(one, FunctionType) and one.__code__.co_filename == str(path) and not key.startswith("_")
+    }
     if name is None and len(functions) == 1:
         return next(iter(functions.values()))
     if name not in functions:

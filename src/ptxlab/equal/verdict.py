@@ -68,9 +68,10 @@ class Place:
 
 def source_of(module: Module, line: int) -> str:
     """The line that a line of PTX was compiled from, where that is known."""
-    if module.source is None or not module.origins or not line:
+    text = module.source
+    if not module.origins or text is None or not line:
         return ""
-    found = Origins(module).span(Span(module.source, *module.source.line_bounds(line)))
+    found = Origins(module).span(Span(text, *text.line_bounds(line)))
     return "" if found is None else f"{found.source.name}:{found.source.position(found.start)[0]}"
 
 

@@ -2,6 +2,7 @@
 
 - `task`: what is to be computed: a reference, schemas of arguments, tolerances; `formulas` of sizes.
 - `submission`: the file that is judged and its launches; `python_process` runs Python elsewhere, `capture` is there.
+- `foreign`: problems of KernelBench and GPU MODE; `inline`: extensions in C++, by `host_code` as Python.
 - `running`: calls of it on the emulator. `parts`, `equality`, `precision`: what is judged; `recognizing`: the names of
   wrong answers. `judging` puts them together.
 - `verdict`, `pages`: the answer as values, JSON, text, Markdown and HTML.

@@ -34,7 +34,8 @@ from ptxlab.frameworks.arrays import Arrays
 from ptxlab.frameworks.torch_as_cpu import torch_as_cpu
 from ptxlab.measure.entry import Launch
 from ptxlab.syntax import format
-from ptxlab.verify.inline import InlineError, loader
+from ptxlab.verify.host_code import InlineError
+from ptxlab.verify.inline import loader
 
 WATCHED = ("builtins", "time", "math", "json", "numpy", "numpy.testing", "torch", "torch.testing", "torch.cuda",
            "torch.nn.functional", "ptxlab", "ptxlab.verify", "ptxlab.verify.judging", "ptxlab.equal")  # fmt: skip
