@@ -24,7 +24,7 @@ SCHEDULING = frozenset(
     """data-race hang lockstep-dependence unordered-collective missing-proxy-fence missing-tensor-fence
     one-sided-synchronization stale-phase bad-barrier timeout divergent-barrier""".split()
 )
-LATE = ("timeout", "out-of-time")
+LATE = ("timeout", "out-of-time", "ptxas-timeout")
 MOST = 4  # findings of a part
 TOO_NEW = "ptxas-unsupported-version"  # for the ptxas that is here
 CLOCKS = ("clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi")
@@ -92,7 +92,12 @@ def assembles(modules: Sequence[ir.Module], targets: Sequence[str], seconds: flo
                 return Part("assembles", PASSED, notes=[f"ptxas was not asked: {errors[0].message}"])
             findings += map(_finding, errors)
     notes = [f"asked: {', '.join(dict.fromkeys(tried))}"] if tried else []
-    return Part("assembles", FAILED if findings else PASSED, findings[:MOST], notes)
+    return Part("assembles", _failed(findings) if findings else PASSED, findings[:MOST], notes)
+
+
+def _failed(findings: Sequence[Finding]) -> str:
+    """The status of a part with findings: what was late says nothing of the kernel."""
+    return OPEN if all(one.code in LATE for one in findings) else FAILED
 
 
 def try_sizes(judging: Judging, schedule: int | None = None) -> None:
@@ -180,8 +185,7 @@ def schedules(judging: Judging, count: int) -> Part:
                 findings.append(Finding("schedule-dependent", said, sizes, spell(name, difference), replay=replay))
                 break
     notes = [f"{tried + len(judging.right)} schedules, {tried} of them at {spell_sizes(sizes)}"] if sizes else []
-    is_late = bool(findings) and all(one.code in LATE for one in findings)  # which says nothing of the results
-    status = OPEN if is_late else FAILED if findings else PASSED if judging.right else OPEN
+    status = _failed(findings) if findings else PASSED if judging.right else OPEN
     return Part("schedules", status, findings, notes)
 
 
