@@ -2,11 +2,11 @@
 
     python benchmarks/random_attention.py FILE [SECONDS] [SEED]
 
-Heads of 64, 128 or 256 elements of bf16, 1 to 16 of keys, each for 1, 4 or 7 of queries; 100 to 20,000 positions and
-1 to 8 of a batch, both drawn log-uniformly; most with a causal mask. Arrays are as a model has them: batch × length ×
+Heads of 64, 128 or 256 elements of bf16, 1 to 16 of keys, each for 1, 4 or 7 of queries; 100 to 20,000 positions and 1
+to 8 of a batch, both drawn log-uniformly; most with a causal mask. Arrays are as a model has them: batch × length ×
 heads × head size, transposed. Calls are eager, so that what they cost the host is part of the time; the L2 cache is
-cold, and contenders take turns: 7, or 41 where a call is short, as hosts vary. Gradients are also measured as a CUDA graph, which is their time on the GPU. An answer
-is compared with cuDNN's before it is timed.
+cold, and contenders take turns: 7, or 41 where a call is short, as hosts vary. Gradients are also measured as a CUDA
+graph, which is their time on the GPU. An answer is compared with cuDNN's before it is timed.
 """
 
 from __future__ import annotations

@@ -160,3 +160,30 @@ def test_changed_scores_under_autograd(
         found = torch.autograd.grad(o, leaves, torch.tensor(given[3], device="cuda"))
         for one, other in zip((o, *found), (wanted[0], *wanted[2:]), strict=False):
             assert near(one.detach().cpu().numpy(), other, 5e-3)
+
+
+@pytest.mark.parametrize("how", [(4.0, True, True), pytest.param((0.0, False, True), marks=pytest.mark.bulk)], ids=str)
+def test_changed_scores_of_jax(how: tuple[float, bool, bool]) -> None:
+    """On the CPU, which is the emulator; packed sequences of which one has all positions are the same."""
+    jax = pytest.importorskip("jax")
+    q, k, v, do = problem((2, 1), 40, 64)
+    softcap, slopes, sinks = drawn(2, *how)
+    answer, _, *wanted, of_sinks = expected(
+        [one.astype(float) for one in (q, k, v, do)], (softcap, slopes, sinks), True
+    )
+    starts = np.array([0, 40], np.int32)
+
+    def attend(q: Any, k: Any, v: Any, sinks: Any, packed: bool = False) -> Any:
+        options: dict[str, Any] = {"softcap": softcap, "alibi_slopes": slopes, "sinks": sinks, "causal": True}
+        if not packed:
+            return attention(q, k, v, **options)
+        turned = (one[0].swapaxes(0, 1) for one in (q, k, v))
+        return attention(*turned, cu_seqlens_q=jax.numpy.asarray(starts), **options).swapaxes(0, 1)[None]
+
+    for packed in (False, True):
+        found, backward = jax.vjp(
+            lambda *given, packed=packed: attend(*given, packed), *map(jax.numpy.asarray, (q, k, v, sinks))
+        )
+        assert near(np.asarray(found), answer, 2e-3)
+        for one, exact in zip(backward(jax.numpy.asarray(do)), [*wanted, of_sinks], strict=True):
+            assert near(np.asarray(one), exact, 1e-2)

@@ -67,23 +67,22 @@ def attention(
     Weights are rounded to e4m3, too, and sums of values have the tensor cores' 14 bits. There is no gradient.
     """
     scales = scale_q, scale_k, scale_v
-    is_packed = any_given(cu_seqlens_q, cu_seqlens_k)
-    if softcap or alibi_slopes is not None or sinks is not None:
-        refuse_scored(any_given(*scales) or fp8_attention.is_fp8(q), q)
-        softcap = scored_attention.check_softcap(softcap)
-        if not is_packed:
-            how = causal, window, softcap
-            return scored_attention.attend((q, k, v, alibi_slopes, sinks), out, how, return_lse)
+    is_packed, starts = any_given(cu_seqlens_q, cu_seqlens_k), (cu_seqlens_q, cu_seqlens_k)
+    is_scored, of_heads = bool(softcap) or any_given(alibi_slopes, sinks), (alibi_slopes, sinks)
     if fp8_attention.is_fp8(q) or any_given(*scales):
+        if is_scored:
+            raise TypeError("`softcap`, `alibi_slopes` and `sinks` are for float16 and bfloat16")
         if is_packed:
             raise TypeError("packed sequences are of float16 and bfloat16, which have no scales")
         return fp8_attention.attend((q, k, v, *scales), out, (causal, window), return_lse)
+    how = causal, window, scored_attention.check_softcap(softcap) if is_scored else 0.0
     if not is_traced() and is_jax(q.__class__):
-        output, lse = _of_jax((q, k, v), (cu_seqlens_q, cu_seqlens_k), causal, window, out)
+        output, lse = _of_jax((q, k, v), starts, how, of_heads, out)
         return (output, lse) if return_lse else output
     if is_packed:
-        starts, of_heads = (cu_seqlens_q, cu_seqlens_k), (alibi_slopes, sinks)
-        return packed_attention.attend((q, k, v), starts, of_heads, out, (causal, window, softcap), return_lse)
+        return packed_attention.attend((q, k, v), starts, of_heads, out, how, return_lse)
+    if is_scored:
+        return scored_attention.attend((q, k, v, *of_heads), out, how, return_lse)
     if out is None and is_traced():
         found = _calls.operator(q, k, v, causal, window)
     else:
@@ -94,11 +93,11 @@ def attention(
 
 
 def _of_jax(
-    given: tuple[Array, ...], starts: tuple[Array, Array], causal: bool, window: int, out: Any
+    given: tuple[Array, ...], starts: tuple[Any, Any], how: tuple[bool, int, float], of_heads: tuple[Any, Any], out: Any
 ) -> tuple[object, object]:
     if not any_given(*starts):
-        return jax_functions.attention(given, causal, window, out)
-    return jax_functions.packed_attention(given, packed_attention.both(starts), causal, window, out)
+        return jax_functions.attention(given, how, of_heads, out)
+    return jax_functions.packed_attention(given, packed_attention.both(starts), how, of_heads, out)
 
 
 def attention_backward(
@@ -126,34 +125,24 @@ def attention_backward(
     """
     given, how = (do, q, k, v, o, lse), (causal, window, deterministic)
     is_packed, of_heads = any_given(cu_seqlens_q, cu_seqlens_k), (alibi_slopes, sinks)
-    if softcap or any_given(*of_heads):
-        refuse_scored(False, q)
-    if is_packed or softcap or any_given(*of_heads):
+    is_of_jax = not is_traced() and is_jax(q.__class__)
+    if is_packed or is_of_jax or softcap or any_given(*of_heads):
         options = *how, scored_attention.check_softcap(softcap)
         if is_packed:
             gradients = packed_attention.differentiate(given, (cu_seqlens_q, cu_seqlens_k), of_heads, options)
+        elif is_of_jax:
+            gradients = jax_functions.attention_backward(given, options, of_heads)
         else:
             gradients = scored_attention.differentiate((*given, *of_heads), options)
         return gradients if sinks is not None else gradients[:3]
     if is_traced():
         found = _backward.operator(*given, *how)
-    elif is_jax(q.__class__):
-        return jax_functions.attention_backward(given, how)
     else:
         found = _backward((q, k, v, o, do, lse), THREE, how)
         if found is None:
             found = _backward.operator.differentiate(*given, *how)
     dq, dk, dv = found
     return dq, dk, dv
-
-
-def refuse_scored(is_fp8: bool, q: Array) -> None:
-    """Refuse changed scores where no kernel has them."""
-    names = "`softcap`, `alibi_slopes` and `sinks`"
-    if is_fp8:
-        raise TypeError(f"{names} are for float16 and bfloat16")
-    if is_jax(q.__class__):
-        raise TypeError(f"{names} are for arrays of torch, CuPy and NumPy, not of JAX")
 
 
 def any_given(*arrays: Any) -> bool:

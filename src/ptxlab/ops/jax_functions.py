@@ -227,7 +227,11 @@ def _padded(array: Array, dimension: int, dtype: Any = None) -> Any:
 # Attention
 
 
-def attention(given: Sequence[Array], causal: bool, window: int, out: Array) -> tuple[object, object]:
+Masks = tuple[bool, int, float]  # whether it is causal, the window, the soft cap
+OfHeads = tuple[Any, Any]  # slopes and sinks, of which both or either may be None
+
+
+def attention(given: Sequence[Any], how: Masks, of_heads: OfHeads, out: Array) -> tuple[object, object]:
     """The answer and the log-sum-exp of `ptxlab.kernels.attention`."""
     refuse_out(out)
     q, k, v = given
@@ -236,65 +240,99 @@ def attention(given: Sequence[Array], causal: bool, window: int, out: Array) -> 
     if 0 in (*q.shape, *k.shape):
         jnp = jax().numpy
         return jnp.zeros((*q.shape[:3], v.shape[-1]), q.dtype), jnp.full(q.shape[:3], -jnp.inf, "float32")
-    o, lse = _attention(causal, window)(*given)
-    return o, lse
+    found: tuple[Any, Any] = _attention(how, _which(of_heads))(*given, *_present(of_heads))
+    return found
+
+
+def _which(of_heads: OfHeads) -> tuple[bool, bool]:
+    return of_heads[0] is not None, of_heads[1] is not None
+
+
+def _present(arrays: Sequence[object]) -> list[Any]:
+    return [one for one in arrays if one is not None]
+
+
+def _spread(has: tuple[bool, bool], arrays: Sequence[object]) -> OfHeads:
+    """Slopes and sinks, None where they are not among the arrays."""
+    rest = iter(arrays)
+    return next(rest) if has[0] else None, next(rest) if has[1] else None
+
+
+def _of_added(has: tuple[bool, bool], of_sinks: object) -> list[object]:
+    """The gradients of slopes, which have none, and of sinks, where they are given."""
+    return [*([None] if has[0] else []), *([of_sinks] if has[1] else [])]
 
 
 @cache
-def _attention(causal: bool, window: int) -> Callable[..., Any]:
-    def forward(q: Array, k: Array, v: Array) -> tuple[object, ...]:
+def _attention(how: Masks, has: tuple[bool, bool]) -> Callable[..., Any]:
+    causal, window, softcap = how
+
+    def forward(q: Array, k: Array, v: Array, *others: object) -> Any:
         made = [shaped((*q.shape[:3], v.shape[-1]), q.dtype), shaped(q.shape[:3], "float32")]
+        if softcap or any(has):
+            return tuple(execute("scored_attention", (q, k, v, *_spread(has, others), *how), made))
         return tuple(execute("attention_forward", (q, k, v, causal, window), made))
 
-    def gradients(arrays: Sequence[Array], found: Sequence[Array], change: Sequence[Array]) -> tuple[object, ...]:
-        return attention_backward((change[0], *arrays, *found), (causal, window, False))
+    def gradients(arrays: Any, found: Any, change: Any) -> Any:
+        q, k, v, *others = arrays
+        options = causal, window, False, softcap
+        *first, of_sinks = attention_backward((change[0], q, k, v, *found), options, _spread(has, others))
+        return *first, *_of_added(has, of_sinks)
 
     return differentiable(forward, gradients)
 
 
-def attention_backward(given: Sequence[Array], how: tuple[bool, int, bool]) -> tuple[object, object, object]:
-    """As `ptxlab.kernels.attention_backward`, of `do`, `q`, `k`, `v`, `o` and `lse`."""
-    made = [shaped(one.shape, one.dtype) for one in given[1:4]]
+def attention_backward(
+    given: Sequence[Array], how: tuple[bool, int, bool, float], of_heads: OfHeads
+) -> tuple[object, ...]:
+    """As `ptxlab.kernels.attention_backward`, of `do`, `q`, `k`, `v`, `o` and `lse`; then that of sinks, or None."""
+    made = [shaped(one.shape, one.dtype) for one in _present((*given[1:4], of_heads[1]))]
     if any(0 in one.shape for one in made):
-        dq, dk, dv = (jax().numpy.zeros(one.shape, one.dtype) for one in made)
-        return dq, dk, dv
-    dq, dk, dv = execute("attention_backward", (*given, *how), made)
-    return dq, dk, dv
+        found = [jax().numpy.zeros(one.shape, one.dtype) for one in made]
+    elif how[3] or any(_which(of_heads)):
+        found = execute("scored_attention_backward", (*given, *of_heads, *how), made)
+    else:
+        found = execute("attention_backward", (*given, *how[:3]), made)
+    return *found, *([None] if of_heads[1] is None else [])
 
 
 def packed_attention(
-    given: Sequence[Array], starts: tuple[object, object], causal: bool, window: int, out: Array
+    given: Sequence[Any], starts: tuple[Any, Any], how: Masks, of_heads: OfHeads, out: Array
 ) -> tuple[object, object]:
     """The answer and the log-sum-exp of `ptxlab.kernels.attention` of packed sequences."""
     refuse_out(out)
     q = given[0]
     if len(q.shape) != 3:
         raise ValueError(f"`q` has {len(q.shape)} dimensions: packed sequences are length × heads × head size")
-    o, lse = _packed_attention(causal, window)(*given, *starts)
-    return o, lse
+    found: tuple[Any, Any] = _packed_attention(how, _which(of_heads))(*given, *starts, *_present(of_heads))
+    return found
 
 
 @cache
-def _packed_attention(causal: bool, window: int) -> Callable[..., Any]:
-    def forward(q: Array, k: Array, v: Array, *starts: object) -> tuple[object, ...]:
-        made = [shaped((*q.shape[:2], v.shape[-1]), q.dtype), shaped((q.shape[1], q.shape[0]), "float32")]
-        return tuple(execute("packed_attention", (q, k, v, *starts, causal, window), made))
+def _packed_attention(how: Masks, has: tuple[bool, bool]) -> Callable[..., Any]:
+    causal, window, softcap = how
 
-    def gradients(arrays: Sequence[Array], found: Sequence[Array], change: Sequence[Array]) -> tuple[object, ...]:
-        q, k, v, *starts = arrays
-        given = change[0], q, k, v, *found
-        return *packed_attention_backward(given, tuple(starts), (causal, window, False)), None, None
+    def forward(q: Array, k: Array, v: Array, *others: object) -> Any:
+        made = [shaped((*q.shape[:2], v.shape[-1]), q.dtype), shaped((q.shape[1], q.shape[0]), "float32")]
+        given = q, k, v, *others[:2], *how, *_spread(has, others[2:])
+        return tuple(execute("packed_attention", given, made))
+
+    def gradients(arrays: Any, found: Any, change: Any) -> Any:
+        q, k, v, queries, keys, *others = arrays
+        given, options = (change[0], q, k, v, *found), (causal, window, False, softcap)
+        *first, of_sinks = packed_attention_backward(given, (queries, keys), options, _spread(has, others))
+        return *first, None, None, *_of_added(has, of_sinks)
 
     return differentiable(forward, gradients)
 
 
 def packed_attention_backward(
-    given: Sequence[Array], starts: tuple[object, ...], how: tuple[bool, int, bool]
-) -> tuple[object, object, object]:
-    """As `ptxlab.kernels.attention_backward` of packed sequences."""
-    made = [shaped(one.shape, one.dtype) for one in given[1:4]]
-    dq, dk, dv = execute("packed_attention_backward", (*given, *starts, *how), made)
-    return dq, dk, dv
+    given: Sequence[Any], starts: tuple[object, ...], how: tuple[bool, int, bool, float], of_heads: OfHeads
+) -> tuple[object, ...]:
+    """As `ptxlab.kernels.attention_backward` of packed sequences; then the gradient of sinks, or None."""
+    made = [shaped(one.shape, one.dtype) for one in _present((*given[1:4], of_heads[1]))]
+    found = execute("packed_attention_backward", (*given, *starts, *how, *of_heads), made)
+    return *found, *([None] if of_heads[1] is None else [])
 
 
 def decode_attention(q: Array, *given: Any, out: Array) -> object:

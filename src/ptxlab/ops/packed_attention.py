@@ -76,7 +76,7 @@ def differentiate(
     if is_traced():
         found = _backward.operator(*given, *both(starts), *how, *of_heads)
     elif is_jax(q.__class__):
-        return *jax_functions.packed_attention_backward(given, both(starts), how[:3]), None
+        return jax_functions.packed_attention_backward(given, both(starts), how, of_heads)
     else:
         found = _backward((q, k, v, o, do, lse, *both(starts), *of_heads), FOUR, how)
         if found is None:
