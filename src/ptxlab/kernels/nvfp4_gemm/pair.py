@@ -8,14 +8,14 @@ go where accumulators are: each block has those of its own rows, and those of al
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, Pointer, b8, b16, b32, kernel, pred, ptx, s32, tensor_maps, u16, u32
+from ptxlab.author import Kernel, Pointer, b8, b16, b32, kernel, pred, ptx, s32, tensor_maps, u32
 from ptxlab.author.pipelines import Side
 from ptxlab.author.tensor_memory import TensorMemory
 from ptxlab.kernels.nvfp4_gemm.kernel import COPY_FACTORS, FACTORS, ROW, STEPS, TOGETHER, Maps, Shape
 from ptxlab.kernels.parts.block_scaled import BLOCK
 from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, write_tiles
-from ptxlab.kernels.tcgen05_gemm.pair import BLOCKS, COMMIT, COPY, arrive_in_first, first_block
+from ptxlab.kernels.tcgen05_gemm.pair import BLOCKS, COPY, arrive_in_first, first_block, multiplied
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
 
 TO_TMEM = ptx.tcgen05.cp["cta_group::2"]["32x128b"].warpx4
@@ -111,17 +111,8 @@ def specialize(shape: Shape) -> Kernel:
                     stages.copy(stage, all_maps, firsts, column, start)
                     stage.advance()
         with ptx.when(ptx.and_.pred(thread == 32, rank == 0)):
-            stage, buffer, both = ring.consumer(), accumulators.producer(), u16(3)
-            for _ in tiles.each():
-                buffer.wait()
-                ptx.tcgen05.fence__after_thread_sync()
-                for start in ptx.range(0, k, shape.depth):
-                    stage.wait()
-                    stages.multiply(stage, tmem, start > 0)
-                    COMMIT(stage.barrier, both)
-                    stage.advance()
-                COMMIT(buffer.barrier, both)
-                buffer.advance()
+            for stage, _, start in multiplied(tiles, ring, accumulators, k, shape.depth):
+                stages.multiply(stage, tmem, start > 0)
         with ptx.when(warp >= 2):
             origins = (tiles.origin(number) for number in tiles.each())
             written = ((all_maps.d, row + rank * ROWS, column) for row, column in origins)

@@ -7,6 +7,7 @@ of both blocks count at the first one's `filled` barrier, and each commit arrive
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ptxlab.kernels.tcgen05_gemm.parts import BOX, DEPTH, ROWS, Shape, multiply
 from ptxlab.kernels.tcgen05_gemm.persistent import BUFFERS, TOGETHER
 
 if TYPE_CHECKING:
-    from ptxlab.author.pipelines import Side
+    from ptxlab.author.pipelines import BarrierPipeline, Side
 
 BLOCKS = 2
 COPY = ptx.cp.async_.bulk.tensor["2d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]["cta_group::2"]
@@ -47,17 +48,8 @@ def specialize(type: str, shape: Shape) -> Kernel:
                 firsts = row + rank * ROWS, column + rank * shape.columns
                 produce(shape, stage, rank, ((a.generic, a_tile), (b.generic, b_tile)), firsts, k)
         with ptx.when(ptx.and_.pred(thread == 32, rank == 0)):
-            stage, buffer, both = stages.consumer(), accumulators.producer(), u16(3)
-            for _ in tiles.each():
-                buffer.wait()
-                ptx.tcgen05.fence__after_thread_sync()
-                for start in ptx.range(0, k, DEPTH):
-                    stage.wait()
-                    multiply(tmem.at(buffer.index * columns), a_tile, b_tile, stage.index, bits, start > 0, MULTIPLY)
-                    COMMIT(stage.barrier, both)
-                    stage.advance()
-                COMMIT(buffer.barrier, both)
-                buffer.advance()
+            for stage, buffer, start in multiplied(tiles, stages, accumulators, k, DEPTH):
+                multiply(tmem.at(buffer.index * columns), a_tile, b_tile, stage.index, bits, start > 0, MULTIPLY)
         with ptx.when(warp >= 2):
             origins = (tiles.origin(number) for number in tiles.each())
             written = ((d.generic, row + rank * ROWS, column) for row, column in origins)
@@ -66,6 +58,26 @@ def specialize(type: str, shape: Shape) -> Kernel:
 
     found: Kernel = pair
     return found
+
+
+def multiplied(
+    tiles: TileOrder, stages: BarrierPipeline, accumulators: BarrierPipeline, k: u32, depth: int
+) -> Iterator[tuple[Side, Side, u32]]:
+    """What the thread that issues MMAs loops over: each stage, the accumulators, and where the K tile starts.
+
+    Both blocks know by a commit when a stage has been read, and when accumulators are complete.
+    """
+    stage, buffer, both = stages.consumer(), accumulators.producer(), u16(3)
+    for _ in tiles.each():
+        buffer.wait()
+        ptx.tcgen05.fence__after_thread_sync()
+        for start in ptx.range(0, k, depth):
+            stage.wait()
+            yield stage, buffer, start
+            COMMIT(stage.barrier, both)
+            stage.advance()
+        COMMIT(buffer.barrier, both)
+        buffer.advance()
 
 
 def first_block(barrier: Pointer) -> u32:
