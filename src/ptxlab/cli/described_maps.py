@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ptxlab.device.tensor_map_checks import Options
     from ptxlab.device.tensor_maps import TensorMap
 
 ROW = 16  # bytes that rows of a tensor are padded to, as a tensor map needs them
@@ -93,7 +94,7 @@ class Described:
 
         return whole(self.steps or [1] * len(self.sizes), len(self.sizes), "element_strides")
 
-    def _checked(self) -> Any:
+    def _checked(self) -> Options:
         from ptxlab.device.tensor_map_checks import Options, check_options
 
         how = Options(self._element()[0], self.swizzle, None, self.fill, self.interleave)

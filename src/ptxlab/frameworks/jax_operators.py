@@ -33,7 +33,7 @@ def jax_operator(
     def register(function: Callable[..., None]) -> Callable[..., object]:
         jax = package("jax", "jax", "`jax_operator`", LEAST)
 
-        def call(*args: object) -> Any:
+        def call(*args: object) -> object:
             given = [jax.numpy.asarray(one) for one in args]
             return operation(function, results(*given), vmap=vmap)(*given)
 

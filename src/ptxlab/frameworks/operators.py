@@ -35,7 +35,7 @@ def torch_operator(name: str, *, mutates: Iterable[str] = ()) -> Callable[[Calla
     """
 
     def register(function: Callable[..., object]) -> Any:
-        def describe(*args: object, **named: object) -> Any:
+        def describe(*args: object, **named: object) -> object:
             token = _is_described.set(True)
             try:
                 return function(*args, **named)

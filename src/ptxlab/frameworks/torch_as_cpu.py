@@ -75,7 +75,7 @@ _BACKWARD = "_engine_run_backward"
 def _under(mode: Any, function: Callable[..., object]) -> Callable[..., object]:
     """A function with a mode on: torch calls `backward` and `grad` as functions of the mode, and then it is off."""
 
-    def run(*args: object, **named: object) -> Any:
+    def run(*args: object, **named: object) -> object:
         with mode:
             return function(*args, **named)
 

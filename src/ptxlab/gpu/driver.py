@@ -38,7 +38,7 @@ def call(name: str, *arguments: object) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def bindings() -> Any:
+def bindings() -> ModuleType:
     """`cuda.bindings.driver`, initialized; raises `KernelError` where no GPU can be had."""
     found = _open()
     if isinstance(found, Diagnostic):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Parts(list[T]):
 
 
 def _noticed(method: Callable[..., object]) -> Callable[..., object]:
-    def change(self: Parts[object], *args: object, **named: object) -> Any:
+    def change(self: Parts[object], *args: object, **named: object) -> object:
         try:
             return method(self, *args, **named)
         finally:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.isa import Jump, Match
+from ptxlab.isa.opcode import Mismatch
 from ptxlab.isa.operand import Shape
 from ptxlab.isa.special_registers import COMPONENTS, special_register
 
@@ -28,7 +29,7 @@ def has_form(instruction: ir.Instruction) -> bool:
     return instruction.opcode.jump is Jump.CALL or isinstance(_matched(instruction), Match)
 
 
-def _matched(instruction: ir.Instruction) -> Any:
+def _matched(instruction: ir.Instruction) -> Match | Mismatch:
     return instruction.opcode.match(tuple([_SHAPES[operand.__class__](operand) for operand in instruction.operands]))
 
 

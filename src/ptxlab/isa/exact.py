@@ -233,7 +233,7 @@ def _sorted_out(k: Exact, form: Form, m: Modifiers, returned: Any) -> Results:
     return tuple(_fitted(k, one, result) for one, result in zip(wanted, results, strict=True))
 
 
-def _fitted(k: Exact, wanted: Expected, result: Any) -> Any:
+def _fitted(k: Exact, wanted: Expected, result: Any) -> Value | tuple[Value, ...]:
     """A result in its own type, cut into elements if it is a vector."""
     assert wanted.type is not None
     if wanted.count and not isinstance(result, tuple):

@@ -112,10 +112,10 @@ class Views:
         except (TypeError, ValueError, IndexError) as wrong:
             raise KeyError(f"{name}: {wrong}") from wrong
 
-    def _run(self) -> Any:
+    def _run(self) -> dict[str, object]:
         return describe(self.steps, self.folders)
 
-    def _registers(self, warp: int, window: int) -> Any:
+    def _registers(self, warp: int, window: int) -> dict[str, object]:
         start, end = windows.bounds(self.steps, window)
         return {"start": start, "values": self._registers_of.at(warp, start),
                 "writes": self._registers_of.written(warp, start, end)}  # fmt: skip
@@ -127,7 +127,7 @@ class Views:
     def _barriers(self, block: int, window: int) -> Any:
         return self._barriers_of.window(block, *windows.bounds(self.steps, window))
 
-    def _sass(self) -> Any:
+    def _sass(self) -> dict[str, object]:
         """What ptxas makes of each line; there is none without NVIDIA's tools."""
         from ptxlab.toolchain import side_by_side
 

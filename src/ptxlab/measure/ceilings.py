@@ -47,7 +47,7 @@ def ceilings(torch: ModuleType, work: Work) -> list[Ceiling]:
     return found
 
 
-def copy(torch: Any) -> Ceiling:
+def copy(torch: ModuleType) -> Ceiling:
     """A copy of 1 GiB within the GPU's memory; it reads and writes."""
     source = torch.empty(_COPIED // 4, device="cuda").normal_()
     target = torch.empty_like(source)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ptxlab import gpu
 from ptxlab.gpu.hardware import driver_release
-from ptxlab.report import KernelError, error
+from ptxlab.report import Diagnostic, KernelError, error
 from ptxlab.toolchain.process import on_path
 from ptxlab.toolchain.tools import find_assembler
 
@@ -32,7 +32,7 @@ def require_torch() -> Any:
     return torch
 
 
-def _missing(what: str) -> Any:
+def _missing(what: str) -> Diagnostic:
     return error(
         "no-torch",
         f"kernels are measured against torch, and {what}",

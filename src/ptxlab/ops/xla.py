@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ class How(NamedTuple):
         return [number for number, one in enumerate(self.given) if one is ...]
 
 
-def jax() -> Any:
+def jax() -> ModuleType:
     """The package."""
     return import_module("jax")
 

@@ -115,6 +115,6 @@ class EmulatorDriver:
         return import_module("numpy").zeros(size, "uint8")
 
 
-def no_device(*args: object, **named: object) -> Any:
+def no_device(*args: object, **named: object) -> nullcontext[None]:
     """A context that does nothing, for a program that chooses its GPU."""
     return nullcontext()

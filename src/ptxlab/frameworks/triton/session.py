@@ -282,7 +282,7 @@ def _with_arrays(run: Callable[..., object], session: Session) -> Callable[..., 
         return NumpyArray(value, session.arrays) if isinstance(value, numpy.ndarray) else value
 
     @wraps(run)
-    def replaced(self: Any, *args: object, **named: object) -> Any:
+    def replaced(self: Any, *args: object, **named: object) -> object:
         given = {name: wrapped(value) for name, value in named.items()}
         return run(self, *map(wrapped, args), **given)
 
@@ -296,7 +296,7 @@ def _with_choice(run: Callable[..., object], session: Session) -> Callable[..., 
     """
 
     @wraps(run)
-    def replaced(self: Any, *args: object, **named: object) -> Any:
+    def replaced(self: Any, *args: object, **named: object) -> object:
         own = {"cache": session.chosen.setdefault(id(self), {}), "cache_results": False}
         own |= {"perf_model": None, "early_config_prune": _without_clocks(self.early_config_prune)}
         session._found = False
@@ -311,7 +311,7 @@ def _untimed(bench: Callable[..., object], session: Session) -> Callable[..., ob
     """Triton's benchmark of one configuration, which tuners with a `run` of their own call, too."""
 
     @wraps(bench)
-    def replaced(self: Any, *args: object, **named: object) -> Any:
+    def replaced(self: Any, *args: object, **named: object) -> object:
         with _having(self, {"do_bench": session.tune}):
             return bench(self, *args, **named)
 
@@ -345,7 +345,7 @@ def _without_clocks(prune: Callable[..., object] | None) -> Callable[..., object
     if prune is None:
         return None
 
-    def pruned(configs: list[object], *args: object, **named: object) -> Any:
+    def pruned(configs: list[object], *args: object, **named: object) -> list[object] | object:
         try:
             return prune(configs, *args, **named)
         except UnknownPropertyError:

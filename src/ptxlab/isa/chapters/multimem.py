@@ -118,7 +118,7 @@ def multimem_bulk() -> None:
 @form(f"{LD}{{.acc}}.vec.type d, [a]", op="min max add", vec="v2 v4 v8", type="e5m2x2 e4m3x2", **SUM | WIDE_FP8)
 @form(f"{LD}{{.acc}}{{.vec}}.type d, [a]", op="min max add", vec="v2 v4", type="e5m2x4 e4m3x4", **SUM | WIDE_FP8)
 @addresses(a="data")
-def multimem_ld_reduce(k: Machine, m: Modifiers, a: AddressValue) -> Any:
+def multimem_ld_reduce(k: Machine, m: Modifiers, a: AddressValue) -> tuple[Value, ...] | Value:
     """Read the same offset in the memories of several devices, and combine what is there."""
     unit, count = f"b{type_named(m.type).width}", int(m.vec[1:]) if m.vec else 1
     order = f"{m.sem}.{m.scope}" if m.sem and m.sem != "weak" else "weak"

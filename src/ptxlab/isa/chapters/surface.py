@@ -38,7 +38,7 @@ STORE = ("wb cg cs wt", "2.0 sm_20")
     where=_where,
     since="1.5",
 )
-def suld(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> Any:
+def suld(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> tuple[Value, ...] | Value:
     """Load bytes from a surface, at coordinates whose first one counts bytes."""
     count = int(m.vec[1:]) if m.vec else 1
     address = _locate(k, m, a, b, type_named(m.type).width // 8 * count, "load")

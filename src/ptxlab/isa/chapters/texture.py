@@ -205,7 +205,7 @@ def tex(
     dy: Any,
     e: Any,
     f: Value | None,
-) -> Any:
+) -> tuple[tuple[Value, ...], Value]:
     """Look up a texture at coordinates; of a mipmap, at the base level, at a given level, or as gradients ask."""
     operation = SAMPLE if lod is None and dx is None else FETCH_LEVEL if dx is None else FOLLOW_GRADIENTS
     gradients = (*_sequence(dx)[:3], *_sequence(dy)[:3]) if dx is not None else ()
@@ -279,7 +279,7 @@ def tld4(
     c: Any,
     e: Any,
     f: Value | None,
-) -> Any:
+) -> tuple[tuple[Value, ...], Value]:
     """Fetch one component of the four texels that bilinear filtering would blend."""
     return _look_up(k, m, a, b, c, GATHER, e, f)
 

@@ -36,7 +36,7 @@ def attend(q: Array, k: Array, v: Array, o: Array, way: str = "registers") -> La
     return Launch(kernel(way), ceil_div(queries, QUERIES), BLOCK, [q, k, v, o, queries, keys])
 
 
-def torch_baseline(torch: Any, q: Array, k: Array, v: Array, o: Any) -> Callable[[], object]:
+def torch_baseline(torch: ModuleType, q: Array, k: Array, v: Array, o: Any) -> Callable[[], object]:
     """What torch does, and a copy to where the answer belongs."""
     heads = [matrix[None, None] for matrix in (q, k, v)]
     return lambda: o.copy_(torch.nn.functional.scaled_dot_product_attention(*heads, scale=1.0)[0, 0])

@@ -5,13 +5,11 @@ Each thread computes elements by itself, row by column: what is shown is the ord
 
 from __future__ import annotations
 
-from typing import Any
-
-from ptxlab.author import f32, kernel, pointer, ptx, u32, u64
+from ptxlab.author import Pointer, f32, kernel, pointer, ptx, u32, u64
 from ptxlab.kernels.collectives.kernel import of_rank, own_elements, receive, send, sum_of_ranks, synchronize
 
 
-def product(a: Any, b: Any, row: Any, column: Any, k: Any, n: Any) -> Any:
+def product(a: Pointer, b: Pointer, row: u32, column: u32, k: u32, n: u32) -> f32:
     """An element of the product of matrices by rows, of `k` columns and of `n`."""
     total = f32(0.0)
     for at in ptx.range(u32(0), k, 1):

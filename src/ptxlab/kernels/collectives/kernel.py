@@ -21,7 +21,7 @@ from ptxlab.author.pointers import Pointer, pointing
 THREADS = 256
 
 
-def of_rank(table: Any, rank: Any, type: Any = f32) -> Pointer:
+def of_rank(table: Pointer, rank: u32 | int, type: Any = f32) -> Pointer:
     """The array of a rank."""
     return pointing(type, "global", table[rank])
 
@@ -41,7 +41,7 @@ def synchronize(signals: pointer[u64], rank: u32, number: u32, ranks: int) -> No
     ptx.bar.sync(0)
 
 
-def send(signals: Any, to: Sequence[Any], rank: Any, number: Any, ranks: int) -> None:
+def send(signals: Pointer, to: Sequence[u32], rank: u32, number: u32, ranks: int) -> None:
     """Signal the block of this number on other ranks, those that there are: what this block did has happened then."""
     ptx.bar.sync(0)
     for other in to:
@@ -49,7 +49,7 @@ def send(signals: Any, to: Sequence[Any], rank: Any, number: Any, ranks: int) ->
             ptx.st.release.sys.global_.u32(of_rank(signals, other, u32) + (ptx.ctaid.x * ranks + rank), number)
 
 
-def receive(signals: Any, rank: Any, senders: Sequence[Any], number: Any, ranks: int) -> None:
+def receive(signals: Pointer, rank: u32, senders: Sequence[u32], number: u32, ranks: int) -> None:
     """Wait until the blocks of this number on other ranks, those that there are, have sent a number or a later one."""
     for sender in senders:
         with ptx.when((ptx.tid.x == 0) & (sender < ranks)):
@@ -60,12 +60,12 @@ def receive(signals: Any, rank: Any, senders: Sequence[Any], number: Any, ranks:
     ptx.bar.sync(0)
 
 
-def own_elements(count: Any) -> Any:
+def own_elements(count: u32) -> Any:
     """The elements, or vectors of them, that a thread works on."""
     return ptx.range(ptx.ctaid.x * THREADS + ptx.tid.x, count, ptx.nctaid.x * THREADS)
 
 
-def sum_of_ranks(inputs: Any, at: Any, ranks: int, vector: int) -> list[Any]:
+def sum_of_ranks(inputs: Pointer, at: u32, ranks: int, vector: int) -> list[f32]:
     """The sum over all ranks of one element or vector, in the order of the ranks: the same bits on each of them."""
     total = load(of_rank(inputs, 0), at, vector)
     for other in range(1, ranks):
@@ -74,12 +74,12 @@ def sum_of_ranks(inputs: Any, at: Any, ranks: int, vector: int) -> list[Any]:
     return total
 
 
-def load(array: Pointer, at: Any, vector: int) -> list[Any]:
+def load(array: Pointer, at: u32, vector: int) -> list[f32]:
     """One element or vector."""
     return list(array.v4[at]) if vector == 4 else [array[at]]
 
 
-def store(array: Pointer, at: Any, values: list[Any]) -> None:
+def store(array: Pointer, at: u32, values: list[f32]) -> None:
     """Write one element or vector."""
     if len(values) == 4:
         array.v4[at] = tuple(values)

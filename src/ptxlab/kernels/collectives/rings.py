@@ -6,13 +6,11 @@ Ranks of a ring and of a tree do not wait for all others, but for those that the
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxlab.author import f32, kernel, pointer, ptx, u32, u64
 from ptxlab.kernels.collectives.kernel import load, of_rank, own_elements, receive, send, store, synchronize
 
 
-def added(one: list[Any], other: list[Any]) -> list[Any]:
+def added(one: list[f32], other: list[f32]) -> list[f32]:
     return [a + b for a, b in zip(one, other, strict=True)]
 
 

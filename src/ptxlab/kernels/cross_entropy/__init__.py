@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 IGNORED = -100  # the target of rows without a loss, unless another is given
 
 
-def read_once(x: Any, targets: object, loss: object, logarithms: object, ignored: int = IGNORED) -> Launch:
+def read_once(x: Array, targets: object, loss: object, logarithms: object, ignored: int = IGNORED) -> Launch:
     """A warp or a block for each row."""
     rows, columns = extents(x)
     arguments = [x, targets, loss, logarithms, rows, columns, ignored]
@@ -40,14 +40,14 @@ def find_gradient(
     return launch_rows(gradient, spread, rows, arguments, index=type_of(targets))
 
 
-def sum_up(losses: object, targets: Any, total: object, count: object, ignored: int, is_mean: bool) -> Launch:
+def sum_up(losses: object, targets: Array, total: object, count: object, ignored: int, is_mean: bool) -> Launch:
     """The sum of the losses, or their mean over rows that are not ignored, always in the same order."""
     rows = math.prod(targets.shape)
     made = sum_losses.specialize(INDEX=type_of(targets), IS_MEAN=is_mean)
     return Launch(made, 1, THREADS, [losses, targets, total, count, rows, ignored])
 
 
-def expression(torch: ModuleType, x: Any, targets: object, loss: Array, logarithms: Array) -> Any:
+def expression(torch: ModuleType, x: Any, targets: object, loss: Array, logarithms: Array) -> object:
     """The same in torch."""
     return torch.nn.functional.cross_entropy(x.float(), targets, reduction="none")
 

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
+from ptxlab.device.arrays import Tensor
 from ptxlab.kernels.decode_attention.kernel import specialize
 from ptxlab.kernels.decode_attention.plain import plain
 from ptxlab.kernels.decode_attention.plan import Plan, choose
@@ -100,7 +101,7 @@ def by_streams(q: Array, k: Array, v: Array, o: Array, lengths: Array, partial: 
 
 
 def torch_baseline(
-    backend: str, torch: ModuleType, q: Any, k: Array, v: Array, table: Any, **_: object
+    backend: str, torch: ModuleType, q: Tensor, k: Array, v: Array, table: Tensor | None, **_: object
 ) -> Callable[[], object]:
     """torch's attention by one of its backends, with the cache as it likes it best: no pages, nor elements of e4m3."""
     given = q[:, :, None], *(in_order(one, table, q.dtype) for one in (k, v))
@@ -175,7 +176,9 @@ def work(
     return Work(flops, bytes=moved, rate="f32 arithmetic", only_reads=True)
 
 
-def sized(batch: int, length: int, cache: str = "bf16", page: int = 0, heads: tuple[int, int] = (32, 8)) -> Any:
+def sized(
+    batch: int, length: int, cache: str = "bf16", page: int = 0, heads: tuple[int, int] = (32, 8)
+) -> dict[str, object]:
     """Queries of bf16, with four of their heads for each head of keys."""
     return {"type": "bf16", "cache": cache, "batch": batch, "heads": heads, "length": length, "page": page}
 

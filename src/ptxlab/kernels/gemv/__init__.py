@@ -27,7 +27,7 @@ def rows_by_blocks(a: Array, x: Array, y: Array) -> Launch:
     return Launch(kernel, (m, batch), THREADS, [a, x, y, m, k])
 
 
-def torch_baseline(torch: Any, a: Any, x: Array, y: Array) -> Callable[[], object]:
+def torch_baseline(torch: ModuleType, a: Any, x: Array, y: Array) -> Callable[[], object]:
     """A matrix product with a matrix of one column; fp8 is multiplied by the one function that torch has for it."""
     if a.dtype == torch.bfloat16:
         return lambda: torch.bmm(a, x[:, :, None], out=y[:, :, None])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.layer_norm.kernel import layer_norm
@@ -35,7 +35,7 @@ def read_once(x: Array, weight: Array, bias: Array, y: Array, epsilon: float = E
     return launch_rows(layer_norm, spread, rows, arguments)
 
 
-def expression(torch: ModuleType, x: Array, weight: Array, bias: Array, y: Array) -> Any:
+def expression(torch: ModuleType, x: Array, weight: Array, bias: Array, y: Array) -> object:
     """The same in torch."""
     return torch.nn.functional.layer_norm(x, weight.shape, weight, bias, EPSILON)
 

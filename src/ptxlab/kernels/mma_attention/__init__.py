@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
+from ptxlab.device.arrays import Tensor
 from ptxlab.kernels.mma_attention.kernel import Plan, attention
 from ptxlab.kernels.parts.torch_baselines import torch_attention
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
@@ -49,7 +50,9 @@ def half_of(array: Array) -> str:
     return found
 
 
-def torch_baseline(backend: str, torch: ModuleType, q: Any, k: Any, v: Any, o: Any, mask: str) -> Callable[[], object]:
+def torch_baseline(
+    backend: str, torch: ModuleType, q: Tensor, k: Tensor, v: Tensor, o: Tensor, mask: str
+) -> Callable[[], object]:
     """torch's attention by one of its backends; it allocates the answer itself."""
     return lambda: {"o": torch_attention(torch, backend, q, k, v, mask == "causal")}
 

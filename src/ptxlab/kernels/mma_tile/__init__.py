@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
@@ -42,7 +42,7 @@ def in_cuda(a: Array, b: Array, c: Array) -> Launch:
     return launch(inline(), a, b, c)
 
 
-def launch(kernel: ir.Function, a: Any, b: Any, c: Array) -> Launch:
+def launch(kernel: ir.Function, a: Array, b: Array, c: Array) -> Launch:
     """A warp for each 16 by 8 elements of C."""
     (m, k), n = a.shape, b.shape[1]
     return Launch(kernel, (ceil_div(n, 8), ceil_div(m, 16)), 32, [a, b, c, m, n, k])

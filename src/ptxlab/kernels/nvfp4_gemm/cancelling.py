@@ -54,7 +54,7 @@ class TakenTiles(Tiles):
 
     to_write = each
 
-    def _at(self, stage: u32) -> Any:
+    def _at(self, stage: u32) -> Pointer:
         return self.answers.at(stage * (ANSWER // 8))
 
 

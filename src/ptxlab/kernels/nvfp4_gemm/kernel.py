@@ -92,8 +92,8 @@ class Tile(NamedTuple):
     """A tile of D to compute: the maps of its product, its first row and column, and k."""
 
     maps: Maps
-    row: Any
-    column: Any
+    row: u32
+    column: u32
     k: u32
 
 

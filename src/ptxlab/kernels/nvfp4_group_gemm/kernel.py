@@ -20,7 +20,7 @@ MAPS = 128 * 5  # bytes of the maps of a group
 class Group(NamedTuple):
     """A group: its number, and the extents of its product."""
 
-    number: Any
+    number: u32
     m: Any
     n: Any
     k: Any

@@ -192,7 +192,7 @@ def _vector(instruction: Any, count: int) -> Any:
     return instruction if count == 1 else instruction[f"v{count}"]
 
 
-def _several(registers: Sequence[Scalar]) -> Any:
+def _several(registers: Sequence[Scalar]) -> Scalar | tuple[Scalar, ...]:
     return registers[0] if len(registers) == 1 else tuple(registers)
 
 

@@ -96,7 +96,7 @@ class MainLoop:
         """Stages that each tile takes."""
         return self.share.count if self.residual is None else self.share.count + self.residual.boxes.count
 
-    def store(self, store: TileStore, accumulators: list[list[Scalar]], row: Any, column: Any) -> None:
+    def store(self, store: TileStore, accumulators: list[list[Scalar]], row: u32, column: u32) -> None:
         """Store a tile; then the stages of its residual have been read."""
         store.write(accumulators, row, column)
         if self.residual is not None:

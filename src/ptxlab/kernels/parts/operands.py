@@ -192,7 +192,7 @@ class Descriptors:
         """The descriptor of a stage."""
         return self.start + ptx.mul.wide.u32(index, self.operand.stage_bytes // UNIT)
 
-    def at(self, start: Scalar, step: int, stripe: int = 0) -> Any:
+    def at(self, start: Scalar, step: int, stripe: int = 0) -> Scalar:
         """The descriptor of 32 bytes along k, from element `step` on, of the stage that starts there."""
         more = self.operand.units(step) + stripe * (STRIPE * LINE // UNIT)
         return start + more if more else start

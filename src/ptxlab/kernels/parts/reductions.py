@@ -6,13 +6,14 @@ These are macros for kernels in Python: each writes its instructions where it is
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ptxlab.author import Pointer, b32, b64, f32, ptx, u32
 
 STORE = ptx.st["async"].weak["shared::cluster"]["mbarrier::complete_tx::bytes"]
 WARP = 32
 EVERY_LANE = 0xFFFFFFFF
+V = TypeVar("V")  # a number, or a tuple of several
 
 
 class Combine(Protocol):
@@ -31,15 +32,16 @@ def larger(one: f32, other: f32) -> f32:
     return ptx.max.f32(one, other)
 
 
-def over_warp(value: Any, combine: Combine) -> Any:
+def over_warp(value: V, combine: Combine) -> V:
     """One value from those of all 32 lanes, in every lane, after five steps."""
     return over_lanes(value, combine, WARP)
 
 
-def over_lanes(value: Any, combine: Combine, lanes: int) -> Any:
+def over_lanes(value: V, combine: Combine, lanes: int) -> V:
     """One value from those of so many lanes after each other, a power of two, in each of them."""
     if hasattr(combine, "over_lanes"):
-        return combine.over_lanes(value, lanes)
+        found: V = combine.over_lanes(value, lanes)
+        return found
     distance = lanes // 2
     while distance:
         value = combine(value, _exchanged(value, distance))
@@ -61,7 +63,7 @@ def _exchanged(value: Any, distance: int) -> Any:
     return ptx.shfl.sync.bfly.b32(value, distance, 31, EVERY_LANE, out=f32())
 
 
-def over_block(value: Any, combine: Combine, threads: int) -> Any:
+def over_block(value: V, combine: Combine, threads: int) -> V:
     """One value from those of all threads of a block, in every thread, with one barrier.
 
     Each warp stores its own in shared memory; after the barrier each warp combines all of them. Each call has memory of
@@ -76,10 +78,11 @@ def over_block(value: Any, combine: Combine, threads: int) -> Any:
     with ptx.when((thread & (WARP - 1)) == 0):
         memory.at(thread >> 5).store(value)
     ptx.bar.sync(0)
-    return over_lanes(memory.at(thread & (warps - 1)).load(), combine, warps)
+    of_all: V = memory.at(thread & (warps - 1)).load()
+    return over_lanes(of_all, combine, warps)
 
 
-def of_warps(value: Any, warps: int) -> Pointer:
+def of_warps(value: object, warps: int) -> Pointer:
     """Shared memory for a value of each warp: one number, or two, or four."""
     count = len(value) if isinstance(value, tuple) else 1
     memory = ptx.shared(f32, warps * count, align=4 * count, name="of_warps")
@@ -102,7 +105,7 @@ class Cluster:
             ptx.fence.mbarrier_init.release.cluster()
         ptx.barrier.cluster.arrive.relaxed()
 
-    def combine(self, value: Any, combine: Combine) -> Any:
+    def combine(self, value: V, combine: Combine) -> V:
         """One value from those of all threads of the cluster, in every thread."""
         value = over_warp(value, combine)
         lane, warp = ptx.tid.x & (WARP - 1), ptx.tid.x >> 5
@@ -118,7 +121,8 @@ class Cluster:
         with ptx.loop():
             done = ptx.mbarrier.try_wait.parity.acquire.cluster["shared::cta"].b64(self.arrived, 0)
             ptx.repeat_when(~done)
-        return self._all(memory, combine)
+        found: V = self._all(memory, combine)
+        return found
 
     def _all(self, memory: Pointer, combine: Combine) -> Any:
         """What all warps of the cluster have stored, as one."""

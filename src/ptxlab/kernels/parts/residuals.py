@@ -48,7 +48,7 @@ class RingBoxes:
         """Stages of a tile."""
         return -(-self.across // self.each)
 
-    def map(self, residual: Pointer) -> Any:
+    def map(self, residual: Pointer) -> object:
         """The tensor map that copies are given."""
         return ptxlab.tensor_map(residual, box=(STRIPE, STRIPE), swizzle="128B")
 
@@ -97,7 +97,7 @@ class RingResidual:
             self.indexes.append(ptx.mov.u32(stage.index))
             stage.advance()
 
-    def inside(self, column: u32, width: int) -> Any:
+    def inside(self, column: u32, width: int) -> u32:
         """As `Finish.inside`."""
         return self.finish.inside(column, width)
 

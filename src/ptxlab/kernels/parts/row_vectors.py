@@ -45,7 +45,7 @@ class Vector:
     """The elements as they are in memory, in registers."""
 
     @property
-    def column(self) -> Any:
+    def column(self) -> u32:
         """The column of the first of these elements."""
         return self.first + self.number * self.row.spread.step
 
@@ -71,7 +71,7 @@ class Vector:
         spread = self.row.spread
         return element_pointer(array, type or spread.type, self.size, *start, self.first) + self.number * spread.threads
 
-    def between(self, load: Any, array: Pointer, *start: Any, neutral: float = 0.0, policy: Any = None) -> list[f32]:
+    def between(self, load: Any, array: Pointer, *start: u64, neutral: float = 0.0, policy: Any = None) -> list[f32]:
         """The elements of an array where these columns are not aligned: from the two vectors that have some of them."""
         spread = self.row.spread
         base, shift = self.row.aligned(array, self.first, *start)

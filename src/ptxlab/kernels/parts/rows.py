@@ -84,7 +84,7 @@ class Row:
         self.head = spread.margin + (0 - before & spread.vector - 1)
         self.first = self.head + self.thread * spread.vector
 
-    def aligned(self, array: Pointer, column: u32, *start: Any) -> tuple[Pointer, u32]:
+    def aligned(self, array: Pointer, column: u32, *start: u64) -> tuple[Pointer, u32]:
         """The vector that has the element of a column, and how many bytes of it are before that."""
         key = id(array), id(column)
         if key not in self.shifts:

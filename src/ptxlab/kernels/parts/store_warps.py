@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.author import Pointer, ptx
+from ptxlab.author import Pointer, ptx, u32
 from ptxlab.kernels.parts.tile_stores import TileStore
 from ptxlab.kernels.parts.warpgroups import GROUP
 
@@ -20,7 +20,7 @@ ALL = GROUP + LANES
 class StagedStore(TileStore):
     """The consumers' side: there is memory for all boxes of a tile."""
 
-    def write(self, accumulators: list[list[Any]], row: Any, column: Any) -> None:
+    def write(self, accumulators: list[list[Any]], row: u32, column: u32) -> None:
         """Stage a tile; the place of it is the storing warp's concern."""
         ptx.barrier.sync.aligned(self.group + EMPTY, ALL)
         for number in range(self.boxes.tall * self.boxes.each):

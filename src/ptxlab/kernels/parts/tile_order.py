@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ptxlab.author import pred, ptx, u32
@@ -75,7 +76,7 @@ class Share:
             self.end = (k + (unit - 1)) // unit * unit
 
     @property
-    def count(self) -> Any:
+    def count(self) -> u32:
         """How many K tiles there are."""
         return (self.end - self.first + (self.depth - 1)) // self.depth
 
@@ -107,7 +108,7 @@ class Share:
             for one, value in zip(self.upcoming, self.first_tile(), strict=True):
                 ptx.mov.u32(value, out=one)
 
-    def tiles(self) -> Any:
+    def tiles(self) -> Iterator[tuple[u32, u32]]:
         """The first row and column of each tile."""
         return (self.origin(number) for number in self.numbers())
 

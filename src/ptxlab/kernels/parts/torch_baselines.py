@@ -27,7 +27,7 @@ def compiled(expression: Callable[..., object], *answers: str, mode: str = "max-
 
     @cache
     def compile(torch: ModuleType, size: Hashable) -> Callable[..., object]:
-        def run(**arrays: object) -> Any:
+        def run(**arrays: object) -> object:
             return expression(torch, **arrays)
 
         torch.compiler.reset()  # `run` is one function for all sizes, and torch compiles one only so many times

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxlab.device.array_types import type_of
+from ptxlab.device.arrays import Tensor
 from ptxlab.gpu.arrays import framework
 from ptxlab.kernels.parts.block_scaled import values
 from ptxlab.kernels.quantized_gemv.formats import FORMATS, PIECE, Format
@@ -178,7 +179,7 @@ def _units(xp: ModuleType, layout: Format, codes: Any) -> Any:
     return total
 
 
-def _padded(xp: ModuleType, array: Any, more: int) -> Any:
+def _padded(xp: ModuleType, array: Tensor, more: int) -> Any:
     """So many rows of zeros after it."""
     if not more:
         return array
@@ -186,5 +187,5 @@ def _padded(xp: ModuleType, array: Any, more: int) -> Any:
     return xp.concatenate([array, xp.zeros((more, *array.shape[1:]), dtype=array.dtype, **device)])
 
 
-def _ordered(xp: ModuleType, array: Any, axes: tuple[int, ...]) -> Any:
+def _ordered(xp: ModuleType, array: Tensor, axes: tuple[int, ...]) -> Any:
     return array.permute(axes).contiguous() if xp.__name__ == "torch" else xp.ascontiguousarray(array.transpose(axes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES
@@ -51,7 +51,7 @@ def fused(
     return launch_rows(rms_norm, spread, rows, arguments, form=form, target=target)
 
 
-def expression(torch: ModuleType, x: Array, weight: Array, y: Array) -> Any:
+def expression(torch: ModuleType, x: Array, weight: Array, y: Array) -> object:
     """The same in torch."""
     return torch.nn.functional.rms_norm(x, weight.shape, weight, EPSILON)
 

@@ -77,7 +77,7 @@ def rms_norm(
     go_over(given, measure, sum_and_maximum if by_row else add, finish)
 
 
-def squares_of(row: Row, weight: Pointer | None) -> Any:
+def squares_of(row: Row, weight: Pointer | None) -> f32 | tuple[f32, f32]:
     """The sum of squares of what this thread has of a row, and, by the weights, its largest magnitude in the result."""
     squares, highest = f32(0.0), f32(0.0)
     for piece in row.pieces():

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
 
 
-def expression(torch: Any, x: Array, weight: Any, y: Array, residual: Array, summed: Array, scales: Array) -> Any:
+def expression(
+    torch: ModuleType, x: Array, weight: Any, y: Array, residual: Array, summed: Array, scales: Array
+) -> Any:
     """The same in torch."""
     added = x + residual
     normal = torch.nn.functional.rms_norm(added.float(), weight.shape, weight.float(), EPSILON)

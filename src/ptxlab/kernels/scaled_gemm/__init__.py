@@ -47,14 +47,14 @@ def product(
 
 def launch(
     formats: Formats,
-    matrices: tuple[Any, Any, Any],
-    scales: tuple[Any, Any],
+    matrices: tuple[Array, Array, Array],
+    scales: tuple[Array, Array],
     shape: Shape,
     *,
     blocks: int = BLOCKS,
     aligned: bool | None = None,
     mapped: bool | None = None,
-    workspace: tuple[Any, Any] = (0, 0),
+    workspace: tuple[object, object] = (0, 0),
 ) -> Launch:
     """The launch of one variant; rows of A and B are multiples of 16 bytes, `aligned` is whether those of D are.
 
@@ -69,7 +69,7 @@ def launch(
     pitch = strides_of(d)[0]
     aligned = pitch * formats.out_size % 16 == 0 if aligned is None else aligned
     layout = Layout(True, True, aligned, formats.element, formats.out_size)
-    maps = [one.map(matrix) for one, matrix in zip(shape.operands(layout), (a, b), strict=True)]
+    maps: list[object] = [one.map(matrix) for one, matrix in zip(shape.operands(layout), (a, b), strict=True)]
     maps.append(shape.boxes(layout).map(d) if aligned else d)
     strides = [*strides_of(scales[0]), *strides_of(scales[1])]
     if mapped is None:
@@ -82,7 +82,7 @@ def launch(
     return Launch(kernel, grid, shape.threads, args, shape.shared(layout), overlap=True)
 
 
-def by_blocks(torch: Any, a: Array, b: Any, scale_a: Array, scale_b: Any, d: Array) -> Callable[[], object]:
+def by_blocks(torch: ModuleType, a: Array, b: Any, scale_a: Array, scale_b: Any, d: Array) -> Callable[[], object]:
     """cuBLASLt with the same scales, which it wants in another layout."""
     if b.shape[0] % BLOCK:
         raise UnsuitedError("only whole blocks")
@@ -91,7 +91,7 @@ def by_blocks(torch: Any, a: Array, b: Any, scale_a: Array, scale_b: Any, d: Arr
     return lambda: {"d": torch._scaled_mm(a, b.T, scale_a, wide.T, out_dtype=d.dtype)}
 
 
-def by_tensor(torch: Any, a: Any, b: Array, scale_a: Array, scale_b: Array, d: Array) -> Callable[[], object]:
+def by_tensor(torch: ModuleType, a: Any, b: Array, scale_a: Array, scale_b: Array, d: Array) -> Callable[[], object]:
     """cuBLASLt with one scale for each matrix: right where all scales are 1, and adds as the tensor cores do."""
     one = torch.ones((), device=a.device)
     return lambda: {"d": torch._scaled_mm(a, b.T, one, one, out_dtype=d.dtype, use_fast_accum=True)}

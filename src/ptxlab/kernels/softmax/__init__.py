@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES
@@ -31,7 +31,7 @@ def read_once(x: Array, y: Array) -> Launch:
     return launch_rows(softmax, Spread.of([x], [y]), rows, [x, y, rows, columns])
 
 
-def expression(torch: ModuleType, x: Array, y: Array) -> Any:
+def expression(torch: ModuleType, x: Array, y: Array) -> object:
     """The same in torch."""
     return torch.softmax(x, dim=-1)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import Any
 
 from ptxlab.author import b32, f32, f64, pointer, ptx, u32
 from ptxlab.kernels.parts.reductions import EVERY_LANE, Combine, add, larger, over_lanes
@@ -79,7 +78,7 @@ def sum_in_f64(value: f32, lanes: int) -> f32:
     return ptx.cvt.rn.f32.f64(total)
 
 
-def power(exponent: f32, is_exact: bool = True) -> Any:
+def power(exponent: f32, is_exact: bool = True) -> f32:
     """exp(x) of a number that is not above 0, as a power of 2, which is what the hardware has.
 
     x · log2 e is rounded, and that counts as much as the exponent is large. An exact one is split: the whole number

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ptxlab.author import b32, f32, kernel, pointer, ptx, u32
 from ptxlab.kernels.parts.elements import element_pointer, load, store
@@ -19,7 +18,7 @@ def softmax_plain(x: pointer[b32], y: pointer[b32], columns: u32, *, TYPE: str) 
         (value,) = load(ptx.ld.global_, element_pointer(x, TYPE, 1, start, column), TYPE, 1)
         return value
 
-    def power(value: f32) -> Any:  # exp(x) is 2 to the x · log2 e, and `ex2` is what the hardware has
+    def power(value: f32) -> f32:  # exp(x) is 2 to the x · log2 e, and `ex2` is what the hardware has
         return ptx.ex2.approx.ftz.f32((value - highest) * math.log2(math.e))
 
     highest, total = f32(-math.inf), f32(0.0)

@@ -28,7 +28,7 @@ Finish = Callable[[Sequence[Any]], Any]
 def write_tiles(
     type: str,
     columns: int,
-    tiles: Iterable[tuple[Any, Any, Any]],
+    tiles: Iterable[tuple[Any, u32, u32]],
     buffer: Side,
     tmem: TensorMemory,
     tile: Tile,

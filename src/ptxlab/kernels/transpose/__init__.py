@@ -41,7 +41,7 @@ def torch_baseline(torch: ModuleType, x: Any, y: Any) -> Callable[[], object]:
     return lambda: y.copy_(x.t())
 
 
-def expression(torch: ModuleType, x: Any, y: Array) -> Any:
+def expression(torch: ModuleType, x: Any, y: Array) -> object:
     """The same as an expression."""
     return x.t().contiguous()
 

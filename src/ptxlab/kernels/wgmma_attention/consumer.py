@@ -301,7 +301,7 @@ class Consumer:
         low, high = (value * inverse for value in self.accumulators[pair : pair + 2])
         return pack(self.plan.type, low, high)
 
-    def store_logs(self, order: Order, tile: Current, logs: list[Any] | None = None) -> None:
+    def store_logs(self, order: Order, tile: Current, logs: list[f32] | None = None) -> None:
         """The log-sum-exp of each row: the first of the four lanes that share it stores it."""
         if not self.plan.logs:
             return

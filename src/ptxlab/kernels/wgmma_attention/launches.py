@@ -34,10 +34,10 @@ def attend(
     causal: bool = False,
     window: int = 0,
     plan: Plan | None = None,
-    lse: Any = None,
+    lse: Array | int | None = None,
     softcap: float = 0.0,
-    slopes: Any = None,
-    sinks: Any = None,
+    slopes: Array | None = None,
+    sinks: Array | None = None,
 ) -> Launch:
     """The launch; `counter` is one number, 0, which the kernel sets back to 0 when it ends.
 
@@ -58,7 +58,7 @@ def attend(
     return Launch(specialize(chosen), min(tiles, BLOCKS), chosen.threads, args, shared=chosen.shared)
 
 
-def scoring_of(softcap: float, slopes: Any, sinks: Any = None) -> Scoring:
+def scoring_of(softcap: float, slopes: object, sinks: object = None) -> Scoring:
     """What kernels are specialized for."""
     return Scoring(softcap, slopes is not None, sinks is not None)
 
@@ -88,10 +88,10 @@ def attend_packed(
     causal: bool = False,
     window: int = 0,
     plan: Plan | None = None,
-    lse: Any = None,
+    lse: Array | int | None = None,
     softcap: float = 0.0,
-    slopes: Any = None,
-    sinks: Any = None,
+    slopes: Array | None = None,
+    sinks: Array | None = None,
 ) -> list[Launch]:
     """The launches for sequences of unequal lengths: batch is 1, and each head has all of them, one after the other.
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class Work(NamedTuple):
     """A tile: its first query, its head and batch, and how many keys the sequence has."""
 
-    row: Any
-    head: Any
-    batch: Any
+    row: s32
+    head: u32
+    batch: u32
     keys: u32
 
 

@@ -161,12 +161,14 @@ def packed_baseline(
     return lambda: {"o": flash(*given, starts, starts, most, most, 0.0, causal, False)[0]}
 
 
-def sized(length: int, size: int, causal: bool, heads: tuple[int, int] = (16, 16), type: str = "bf16") -> Any:
+def sized(
+    length: int, size: int, causal: bool, heads: tuple[int, int] = (16, 16), type: str = "bf16"
+) -> dict[str, object]:
     """16,384 queries for each head."""
     batch = max(1, 16384 // length)
     return {"type": type, "batch": batch, "heads": heads, "length": length, "size": size, "causal": causal}
 
 
-def packed(sequences: int, size: int, causal: bool, heads: tuple[int, int] = (16, 16)) -> Any:
+def packed(sequences: int, size: int, causal: bool, heads: tuple[int, int] = (16, 16)) -> dict[str, object]:
     """16,384 queries for each head, in sequences of unequal lengths."""
     return {**sized(16384, size, causal, heads), "sequences": sequences}

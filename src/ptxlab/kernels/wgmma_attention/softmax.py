@@ -96,7 +96,7 @@ class Softmax:
         totals = [whole(total) for total in self.totals]
         return [ptx.selp.f32(0.0, ptx.rcp.approx.ftz.f32(total), total == 0.0) for total in totals]
 
-    def logs(self) -> list[Any]:
+    def logs(self) -> list[f32]:
         """The log-sum-exp of each row's scores; −∞ for a row that attends to no key."""
         both = zip(self.maxima, (whole(total) for total in self.totals), strict=True)
         return [ptx.fma.rn.f32(top, self.scale, ptx.lg2.approx.f32(total)) * math.log(2) for top, total in both]

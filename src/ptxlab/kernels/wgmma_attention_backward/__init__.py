@@ -78,7 +78,7 @@ def start(
 
 
 def torch_baseline(
-    backend: str, torch: Any, causal: bool, window: int, starts: Array | None = None, **arrays: Any
+    backend: str, torch: ModuleType, causal: bool, window: int, starts: Array | None = None, **arrays: Any
 ) -> Callable[[], object]:
     """The gradients by one of torch's backends; the forward pass is not measured."""
     if window:

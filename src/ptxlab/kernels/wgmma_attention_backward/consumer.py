@@ -259,7 +259,7 @@ class Consumer:
             synchronize()
             ptx.red.release.gpu["global"].add.u32(self.turn_of(step), 1, when=ptx.tid.x == GROUP)
 
-    def turn_of(self, step: QueryStep) -> Any:
+    def turn_of(self, step: QueryStep) -> Pointer:
         """What counts the blocks that have added to these columns of the tile."""
         return self.turns + (step.number * self.plan.parts + self.work.part)
 

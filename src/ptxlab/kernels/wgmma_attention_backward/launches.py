@@ -47,29 +47,29 @@ MOST_COUNTERS, MOST_KEY_TILES = 1024, 8
 
 
 def differentiate(
-    q: Any,
-    k: Any,
-    v: Any,
-    o: Any,
-    lse: Any,
-    do: Any,
-    dq: Any,
-    dk: Any,
-    dv: Any,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    lse: Array | int,
+    do: Array,
+    dq: Array,
+    dk: Array,
+    dv: Array,
     sums: object,
-    offsets: Any,
+    offsets: Array,
     totals: object,
     turns: object,
-    dk_parts: Any = None,
-    dv_parts: Any = None,
+    dk_parts: Array | None = None,
+    dv_parts: Array | None = None,
     causal: bool = False,
     window: int = 0,
     ordered: bool = False,
     plan: Plan | None = None,
     softcap: float = 0.0,
-    slopes: Any = None,
-    sinks: Any = None,
-    dsinks: Any = None,
+    slopes: Array | None = None,
+    sinks: Array | None = None,
+    dsinks: Array | None = None,
 ) -> list[Launch]:
     """The three launches; `sums`, `offsets`, `totals` and `turns` are memory for as many numbers as `workspace` says.
 
@@ -88,7 +88,7 @@ def differentiate(
     first = Launch(prepare(chosen), grid, ROW_THREADS, args)
     boxes = ((q, chosen.rows), (k, GROUP_KEYS), (v, GROUP_KEYS), (do, chosen.rows), (dk, GROUP_KEYS), (dv, GROUP_KEYS))
     shares = 1 if dk_parts is None else dk_parts.shape[1] // key_heads
-    if shares > 1:
+    if dk_parts is not None and dv_parts is not None and shares > 1:
         boxes = *boxes[:4], (dk_parts, GROUP_KEYS), (dv_parts, GROUP_KEYS)
     maps = [map_of(array, count) for array, count in boxes]
     shared_by = heads // key_heads
@@ -170,9 +170,9 @@ def differentiate_packed(
     ordered: bool = False,
     plan: Plan | None = None,
     softcap: float = 0.0,
-    slopes: Any = None,
-    sinks: Any = None,
-    dsinks: Any = None,
+    slopes: Array | None = None,
+    sinks: Array | None = None,
+    dsinks: Array | None = None,
 ) -> list[Launch]:
     """The four launches for sequences of unequal lengths: batch is 1, and each head has all of them.
 
@@ -217,7 +217,7 @@ def differentiate_packed(
     return launches
 
 
-def packed_workspace(queries: Any, keys: Any, sequences: int, rows: int) -> list[int]:
+def packed_workspace(queries: tuple[int, ...], keys: tuple[int, ...], sequences: int, rows: int) -> list[int]:
     """How many numbers of 4 bytes packed sequences need memory for, in its parts: the first begins at 128 bytes.
 
     `queries` and `keys` are the extents of arrays: 1 × heads × length × head size.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab.author import Kernel, Pointer, b16, b32, f16, f32, kernel, pointer, pred, ptx, s32, tensor_map, u32, u64
 from ptxlab.kernels.mma_attention.softmax import combine, exchange
@@ -25,10 +25,10 @@ COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
 class Rows(NamedTuple):
     """A tile of queries: its number, the head among all, its first row in memory, the row that ends its sequence."""
 
-    number: Any
-    head: Any
-    first: Any
-    end: Any
+    number: u32
+    head: u32
+    first: u32
+    end: u32 | None
     sequence: u32 | None = None
 
     @classmethod
@@ -180,7 +180,7 @@ def convert_rows(plan: Plan, rows: Rows, sums: Pointer, map_of: Callable[[], obj
     first = sums + rows.number * (plan.rows * plan.width)
     ptx.griddepcontrol.wait()
 
-    def load(source: Pointer) -> list[Any]:
+    def load(source: Pointer) -> list[tuple[f32, f32, f32, f32]]:
         return [ptx.ld["global"].nc.v4.f32(source + vector * 4 * GROUP) for vector in range(plan.vectors)]
 
     round_rows(plan, ptx.tid.x, first, tile, load)
@@ -190,7 +190,9 @@ def convert_rows(plan: Plan, rows: Rows, sums: Pointer, map_of: Callable[[], obj
         ptx.cp.async_.bulk.wait_group(0)
 
 
-def round_rows(plan: Plan, thread: u32, sums: Pointer, tile: Tile, load: Callable[[Pointer], list[Any]]) -> None:
+def round_rows(
+    plan: Plan, thread: u32, sums: Pointer, tile: Tile, load: Callable[[Pointer], list[tuple[f32, f32, f32, f32]]]
+) -> None:
     """Scale and round a tile of the gradient of the queries, to shared memory, by `ROW_THREADS`.
 
     `load` gives the vectors of 4 numbers of this thread, which are from an address on in steps of 4 × `GROUP`.

@@ -72,7 +72,7 @@ class Fp8Softmax(Softmax):
     def count(self, total: f32, factor: f32, own: list[f32]) -> None:
         """Nothing: the tensor cores add weights up."""
 
-    def inverses(self) -> list[Any]:
+    def inverses(self) -> list[f32]:
         """Nothing yet: the last weights are not added up."""
         return []
 
@@ -226,13 +226,13 @@ class Fp8Consumer(Consumer):
         either = reduce(ptx.or_.b32, [*packed[:: self.plan.early], packed[-1]])
         ptx.st.shared.b32(self.tiles.ones.memory.view(b32), either, when=either.view(s32) < 0)
 
-    def store_logs(self, order: Order, tile: Current, logs: list[Any] | None = None) -> None:
+    def store_logs(self, order: Order, tile: Current, logs: list[f32] | None = None) -> None:
         """Log-sum-exps have to wait for the totals; the maxima will be those of other rows then."""
         if self.plan.logs:
             for top, maximum in zip(self.tops, self.softmax.maxima, strict=True):
                 top.set(maximum)
 
-    def store(self, work: Current, inverses: list[Any]) -> None:
+    def store(self, work: Current, inverses: list[f32]) -> None:
         """The answer, and log-sum-exps."""
         totals = [total + self.counted[ROWS * row] for row, total in enumerate(self.softmax.totals)]
         if self.plan.logs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.kernels.wgmma_attention.launches import BLOCKS, SHORT, check_extents, gather, tensor_maps
 from ptxlab.kernels.wgmma_attention_fp8.kernel import specialize
@@ -30,7 +30,7 @@ def attend(
     causal: bool = False,
     window: int = 0,
     plan: Fp8Plan | None = None,
-    lse: Any = None,
+    lse: Array | int | None = None,
 ) -> Launch:
     """The launch; scales are one f32 each, all else is as `wgmma_attention.attend` takes it."""
     check_extents(q, k, v, o, causal, window)

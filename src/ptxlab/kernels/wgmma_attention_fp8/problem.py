@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from ptxlab.device.arrays import Tensor
 from ptxlab.kernels import wgmma_attention
 from ptxlab.kernels.wgmma_attention.problem import inputs, torch_baseline
 from ptxlab.launch.launches import Arrays
@@ -43,13 +44,21 @@ def work(batch: int, heads: tuple[int, int], length: int, size: int, causal: boo
 
 
 def in_bf16(
-    backend: str, torch: Any, q: Any, k: Any, v: Any, scale_q: Any, scale_k: Any, scale_v: Any, **others: Any
+    backend: str,
+    torch: ModuleType,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale_q: Tensor,
+    scale_k: Tensor,
+    scale_v: Tensor,
+    **others: Any,
 ) -> Callable[[], object]:
     """torch's attention of the same numbers in bf16: it has none of 8 bits."""
-    wide = [(one.float() * scale).bfloat16() for one, scale in ((q, scale_q), (k, scale_k), (v, scale_v))]
-    return torch_baseline(backend, torch, *wide, **others)
+    q, k, v = ((one.float() * scale).bfloat16() for one, scale in ((q, scale_q), (k, scale_k), (v, scale_v)))
+    return torch_baseline(backend, torch, q, k, v, **others)
 
 
-def sized(length: int, size: int, causal: bool, heads: tuple[int, int] = (16, 16)) -> Any:
+def sized(length: int, size: int, causal: bool, heads: tuple[int, int] = (16, 16)) -> dict[str, object]:
     """16,384 queries for each head."""
     return {"batch": max(1, 16384 // length), "heads": heads, "length": length, "size": size, "causal": causal}

@@ -51,7 +51,7 @@ class GatedStore(TileStore):
     factors: tuple[f32, f32] | None = None
     products: tuple[CopyBack, ...] = ()
 
-    def write(self, accumulators: list[list[f32]], row: Any, column: Any) -> None:
+    def write(self, accumulators: list[list[f32]], row: u32, column: u32) -> None:
         """Store a tile whose first element is there: each of the first half with the one that belongs to it."""
         half = len(accumulators[0]) // 2
         gated, self.is_gated = self.store, False

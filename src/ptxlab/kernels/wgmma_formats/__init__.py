@@ -69,7 +69,9 @@ def product(
     )
 
 
-def by_cublas(torch: Any, a: Array, b: Array, d: Array, scale_a: Any = None, scale_b: Any = None) -> Callable[[], Any]:
+def by_cublas(
+    torch: ModuleType, a: Array, b: Array, d: Array, scale_a: Any = None, scale_b: Any = None
+) -> Callable[[], Any]:
     """cuBLAS through torch; of fp8 it adds as the kernel does, which torch calls fast."""
     if scale_a is not None:
         return lambda: {"d": torch._scaled_mm(a, b.T, scale_a, scale_b, out_dtype=d.dtype, use_fast_accum=True)}

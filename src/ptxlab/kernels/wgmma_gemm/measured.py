@@ -43,7 +43,7 @@ def by_cublas(
     b: Array,
     d: Array,
     bias: Array | int | None = None,
-    residual: Any = None,
+    residual: Array | None = None,
     activation: str | None = None,
 ) -> Callable[[], object]:
     """cuBLAS through torch, by one of its epilogues where there is one; SiLU is a kernel of its own."""
@@ -63,7 +63,7 @@ def by_inductor(
     b: Array,
     d: Array,
     bias: Array | int | None = None,
-    residual: Any = None,
+    residual: Array | None = None,
     activation: str | None = None,
 ) -> Callable[[], object]:
     """`torch.compile`: what is added becomes one kernel after cuBLAS, or a part of a kernel of Triton."""

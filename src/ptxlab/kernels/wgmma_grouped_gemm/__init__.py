@@ -66,7 +66,7 @@ choose = Choice("grouped_product", _chosen, _candidates)
 def product(
     a: Array,
     b: Array,
-    offsets: Array,
+    offsets: Any,
     d: Array,
     shape: Shape | None = None,
     blocks: int = BLOCKS,
@@ -97,7 +97,7 @@ def steps_of(array: Any) -> list[int]:
 
 def launch(
     formats: Formats,
-    matrices: tuple[Any, Any, Any],
+    matrices: tuple[Array, Array, Array],
     offsets: Any,
     extents: tuple[int, int, int, int],
     shape: Shape,

@@ -6,6 +6,7 @@ of its first tile. A tile's group is then found by bisection.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ptxlab.author import Pointer, ptx, u32
@@ -20,14 +21,14 @@ class Rows(NamedTuple):
     """Rows of a tile: the first one, and where its group ends."""
 
     first: u32
-    end: Any
+    end: u32
 
 
 class Columns(NamedTuple):
     """Columns of a tile: the first one, and its group."""
 
     first: u32
-    group: Any
+    group: u32
 
 
 def space_for(groups: int) -> int:
@@ -86,7 +87,7 @@ class GroupedShare:
             ptx.st.shared.u32(place, running)
 
     @property
-    def count(self) -> Any:
+    def count(self) -> u32:
         """How many K tiles there are."""
         return (self.k + (self.depth - 1)) // self.depth
 
@@ -115,7 +116,7 @@ class GroupedShare:
             row = row + self.rank * self.shape.rows
         return Rows(start + row, end), Columns(column, group)
 
-    def tiles(self) -> Any:
+    def tiles(self) -> Iterator[tuple[Rows, Columns]]:
         """Where each tile is."""
         return (self.origin(number) for number in self.numbers())
 

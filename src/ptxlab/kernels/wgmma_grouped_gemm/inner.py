@@ -33,8 +33,8 @@ class Place(NamedTuple):
     """A row or column of D, its group, and the token after the group's last."""
 
     first: u32
-    group: Any
-    end: Any
+    group: u32
+    end: u32
 
 
 class Tokens(Operand):
@@ -179,8 +179,8 @@ def choose(groups: int, m: int, n: int, emulated: bool) -> Shape:
 
 def launch(
     formats: Formats,
-    matrices: tuple[Any, Any, Any],
-    offsets: Any,
+    matrices: tuple[Array, Array, Array],
+    offsets: Array | int,
     extents: tuple[int, int, int, int],
     emulated: bool,
     adds: bool = False,

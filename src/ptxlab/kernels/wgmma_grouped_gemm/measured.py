@@ -65,7 +65,7 @@ def reference(xp: ModuleType, a: Any, b: Any, offsets: Array, d: Any, scales: An
     return {"d": d}
 
 
-def by_torch(torch: Any, a: Array, b: Any, offsets: Any, d: Any, scales: Any = None) -> Callable[[], object]:
+def by_torch(torch: ModuleType, a: Array, b: Any, offsets: Any, d: Any, scales: Any = None) -> Callable[[], object]:
     """torch's own kernel, from CUTLASS."""
     matrices = b.transpose(1, 2)
     if scales is None:
@@ -74,7 +74,7 @@ def by_torch(torch: Any, a: Array, b: Any, offsets: Any, d: Any, scales: Any = N
     return lambda: {"d": torch._scaled_grouped_mm(a, matrices, *scales, **how)}
 
 
-def by_cublas(torch: Any, a: Array, b: Array, offsets: Any, d: Any, scales: Any = None) -> Callable[[], object]:
+def by_cublas(torch: ModuleType, a: Array, b: Array, offsets: Any, d: Any, scales: Any = None) -> Callable[[], object]:
     """A call of cuBLAS for each group; it has to know their sizes."""
     if scales is not None:
         raise UnsuitedError("only in 16 bits")

@@ -7,7 +7,7 @@ has one set of accumulators for each 64 rows that it computes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.author import Pointer, b16, b32, f16, f32, ptx, s32, u32
 
@@ -134,7 +134,7 @@ class Writer:
         self.tile = ptx.tile(b16, STRIPE, BOX, swizzle="128B", copies=copies, at=memory)
         self.is_first = ptx.tid.x % GROUP == 0
 
-    def write(self, accumulators: list[list[f32]], row: Any, column: Any) -> None:
+    def write(self, accumulators: list[list[f32]], row: u32, column: u32) -> None:
         """Store the tile whose first element is there; what is beyond D is not written."""
         ptx.cp.async_.bulk.wait_group.read(0, when=self.is_first)  # the copies before have read their boxes
         self.synchronize()
