@@ -115,11 +115,13 @@ def cuda(
 ) -> ir.Module:
     """The module that a compiler makes of CUDA C++; findings name the line of `source` that they come from.
 
-    kernel = ptxlab.cuda('__global__ void k(int* p) { asm("mov.u32 %0, %%laneid;" : "=r"(*p)); }')["k"]
-    kernel = ptxlab.cuda(Path("gemm.cu"), "sm_90a", ["-Iinclude"], instantiate=["gemm<128, float>"])["gemm"]
+    >>> text = '__global__ void k(int* p) { asm("mov.u32 %0, %%laneid;" : "=r"(*p)); }'
+    >>> kernel = ptxlab.cuda(text)["k"]  # doctest: +SKIP
+    >>> kernel = ptxlab.cuda(Path("gemm.cu"), "sm_90a", ["-Iinclude"])["gemm"]  # doctest: +SKIP
 
     A path is compiled by nvcc where there is one, with host code and all headers; text, or a file where there is no
-    nvcc, by NVRTC, which leaves host code out. Wrong source raises `PtxError`.
+    nvcc, by NVRTC, which leaves host code out. `instantiate=["gemm<128, float>"]` makes a kernel of a template. Wrong
+    source raises `PtxError`.
     """
     compilation = compile_cuda(source, target, ["-lineinfo", *options], name, instantiate=instantiate)
     if compilation.text is None:
