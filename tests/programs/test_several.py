@@ -53,6 +53,7 @@ def test_several(program: Path, case: str, capfd: pytest.CaptureFixture[str]) ->
             event = f"`cudaEventRecord` after line {first}, `cudaStreamWaitEvent` before line {second}"
             edge = f"let one node depend on the other: `cudaGraphAddDependencies` for line {first} and line {second}"
             wait = "`griddepcontrol.wait;` before this line, or before a barrier that precedes it"
+            assert ("no path of the graph" in one.notes[0]) == (case == "graph")
             helps = {"graph": edge, "dependent": wait}
             assert [help.text for help in one.helps] == [helps.get(case, f"order them by an event: {event}")]
     printed = capfd.readouterr().out

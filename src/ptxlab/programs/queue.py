@@ -226,7 +226,7 @@ def _race(earlier: QueuedCopy, later: QueuedCopy, said: str, span_of: Callable[[
     others = [] if other is None or other == span else [Label(other, there)]
     return error(
         "data-race", f"unsynchronized: {earlier.title} and {later.title} {said}", span, at,
-        others=others, notes=["both run at the same time: no stream and no event orders them"],
+        others=others, notes=[later.order.by_host.missing],
         helps=[later.order.by_host.between(other, span)],
     )  # fmt: skip
 

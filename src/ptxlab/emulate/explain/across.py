@@ -118,7 +118,8 @@ def _reason(race: Race) -> str:
             "only `griddepcontrol.wait` orders what that did before this"
         )
     if _is_on_one_gpu(race):
-        return "both run at the same time: no stream and no event orders them"
+        assert later.launch.place is not None
+        return later.launch.place.order.missing
     return "nothing orders the two: no release/acquire pair with scope `.sys`, and no event"
 
 

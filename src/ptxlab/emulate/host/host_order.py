@@ -15,6 +15,8 @@ class HostOrder:
     text: str
     verb: str = "launched"
     """What the host has done on those lines."""
+    missing: str = "both run at the same time: no stream and no event orders them"
+    """What a note says of two launches of one GPU."""
     is_by_line: bool = False
     """Whether `{first}` is the line above: where each rank runs the same lines, another may have launched earlier."""
 
@@ -36,7 +38,11 @@ RANKS = HostOrder(
     "have all ranks wait for each other: `handle.barrier()` of symmetric memory after {first} and before {second}",
     is_by_line=True,
 )
-GRAPH = HostOrder("let one node depend on the other: `cudaGraphAddDependencies` for {first} and {second}", "added")
+GRAPH = HostOrder(
+    "let one node depend on the other: `cudaGraphAddDependencies` for {first} and {second}",
+    "added",
+    "both run at the same time: no path of the graph leads from one to the other",
+)
 CUDA = HostOrder("order them by an event: `cudaEventRecord` after {first}, `cudaStreamWaitEvent` before {second}")
 
 
