@@ -80,7 +80,7 @@ ASSUMED: dict[str, list[str]] = {
     "reductions.recurrence": fixed(512, "$0 $1 $2"),
     "reductions.sort": fixed(256, "$0 $1"),
     "reductions.histogram": [*rows("1024", "$0"), "len($1) == 128"],
-    "reductions.atomics": ["len($0) == 7", "len($1) == $3", "len($2) == 2 * $3", "(grid.x - 1) * 256 < $3",
+    "reductions.atomics": ["len($0) == 7", "len($1) == $3", "len($2) == 2 * $3", "$3 == 256 * grid.x",
                            f"$3 <= {MOST}"],
     "reductions.cross_entropy": [*rows("$3", "$0"), "len($1) == grid.x", "len($2) == grid.x", "$3 % 16 == 0"],
     "reductions.transpose": ["len($0) == $2 * $3", "len($1) == $2 * $3", "(grid.x - 1) * 64 < $2",

@@ -88,7 +88,7 @@ class Space:
         self._bounded: set[Monomial] = set()
         self._divisions: list[tuple[Poly, int, Poly, Poly]] = []
         self._quotients: dict[Any, tuple[Poly, Poly, Poly]] = {}
-        """By what is divided and a divisor that is not a constant: the divisor, the quotient, the remainder."""
+        """By what is divided and the divisor, if that is a variable: the divisor, the quotient, the remainder."""
         self._count = 0
 
     def variable(self, name: str, low: int, high: int) -> Poly:
@@ -152,7 +152,7 @@ class Space:
         return quotient, rest
 
     def quotient(self, value: Poly, divisor: Poly) -> tuple[Poly, Poly]:
-        """Variables for a quotient and a remainder by a variable; who knows of signs says what they are."""
+        """Variables for a quotient and a remainder by a variable; what holds of them depends on signs."""
         key = value.key, divisor.key
         if key not in self._quotients:
             most = max(0, self.range(value)[1])
