@@ -254,9 +254,7 @@ def test_a_loop_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.bulk(one_in=16)
 @pytest.mark.parametrize("seed", range(64))
 def test_random_programs(seed: int) -> None:
-    found = compare_random(seed)
-    assert found.apart in ((), ("a barrier that lanes come to one by one",))
-    assert found.differs == ""
+    assert compare_random(seed).differs == ""
 
 
 @pytest.mark.bulk(one_in=40)

@@ -30,7 +30,7 @@ LONG = 10  # seconds of `timeout` that include those which a runtime takes that 
 # A kernel is translated for lanes that execute it together (see `translate.lanes`), which takes LLVM some time, for
 # launches of so many threads, and after it has run for so many seconds.
 MANY_THREADS = 1 << 16
-SHORT = 0.1
+SHORT = 0.02
 GRACE = 1.0  # seconds that compiling may take beside those of `timeout`
 
 

@@ -48,4 +48,4 @@ class Program:
     largest_frame: u32  # bytes of a frame that any one function needs
     largest_local: u32  # bytes of local memory that any one function needs
     registers: u32  # of a thread when it starts, where the header of the kernel says; otherwise 0
-    unused: u32
+    never_waits: u32  # whether lanes together run to the end, unless a loop takes very long

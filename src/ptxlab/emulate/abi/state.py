@@ -197,7 +197,7 @@ class Block:
     is_recorded: u32
     copies_started: u32  # `cp.async` that were recorded
     is_fresh: u32  # whether no thread has run by itself since all were put at the start of the kernel
-    unused: u32
+    is_quick: u32  # whether all threads are at the start, and lanes together run to the end: nothing else is noted
 
 
 @struct

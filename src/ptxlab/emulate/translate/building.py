@@ -19,6 +19,7 @@ from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.arithmetic import Arithmetic
 from ptxlab.emulate.translate.refuse import refuse
 from ptxlab.emulate.translate.unit import Unit
+from ptxlab.ir.shapes import match_of
 from ptxlab.native.apart import compile_at_once
 from ptxlab.native.cache import Provisional
 from ptxlab.native.engine import VECTORS, compile_text
@@ -118,6 +119,9 @@ def translate_kernel(
         "talks": unit.talks,
         "lanes": unit.together and not unit.apart and not unit.flat,
         "apart": unit.apart,
+        "never_waits": all(
+            match is None or not match.effects.barrier for match in map(match_of, kernel.instructions())
+        ),
         "single_counters": unit.single_counters,
         "clock": "read_clock" in unit.calls.runtime_functions,
         "stack": unit.uses_stack,

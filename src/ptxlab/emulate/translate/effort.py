@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ptxlab.device.limits import available
@@ -42,6 +43,8 @@ def make(begin: Callable[..., Unit], until: float | None) -> tuple[Unit, list[by
                 return unit, _compile(unit, text, called, min(most, 1 if called else 2), _soon(until))
         except (GaveUpError, OutOfTimeError) as problem:
             unit.check_time()
+            if unit.together:  # to run as threads, but optimized, is better
+                return make(partial(begin, together=False), until)
             hurried = isinstance(problem, OutOfTimeError)
     unit = begin(until=until, flat=True)
     unit.hurried = hurried

@@ -13,7 +13,7 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.code import GROUP
 from ptxlab.emulate.translate import access
 from ptxlab.emulate.translate.hints import FIELDS, register
-from ptxlab.emulate.translate.lane_text import Linear, wide
+from ptxlab.emulate.translate.lane_text import Linear, Varying, wide
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of
 from ptxlab.isa.types import Type, type_named
 
@@ -102,9 +102,9 @@ def _access(
     if prepare is not None:
         prepare()
     at = address.value.text
-    held = builder.buffer("i64", builder.widened("i64", at)) if shape is not None else None
+    held = builder.buffer("i64", at) if isinstance(shape, Varying) else ""
     with builder.each_lane(lanes.mask()):
-        own = at if held is None else builder.element("i64", held)
+        own = builder.element("i64", held) if held else builder.of_lane(at, shape) if isinstance(shape, Linear) else at
         each(access.find(lanes, LlvmAddress(address.space, LlvmValue(lanes, _U64, own)), bytes, kind))
     found = read()
     if not is_even:

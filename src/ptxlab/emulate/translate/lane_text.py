@@ -151,7 +151,7 @@ class LaneBuilder(Builder):
     def splat(self, type: str, text: str) -> str:
         """A vector of which all elements are the same."""
         if text[0] != "%":
-            return f"<{', '.join([f'{type} {text}'] * GROUP)}>"
+            return f"splat ({type} {text})"
         one = self.plain(f"insertelement {wide(type)} poison, {type} {text}, i64 0")
         return self.vector(f"shufflevector {wide(type)} {one}, {wide(type)} poison, <{GROUP} x i32> zeroinitializer")
 
@@ -172,6 +172,17 @@ class LaneBuilder(Builder):
             steps = self.vector(f"sub {wide(type)} {far}, {near}")
             steps = self.vector(f"mul {wide(type)} {steps}, {self.splat(type, str(extension.factor))}")
         return self.vector(f"add {wide(type)} {base}, {steps}")
+
+    def of_lane(self, text: str, shape: Linear) -> str:
+        """A value of 64 bits of the lane whose part is being written."""
+        extension = shape.extension
+        if extension is None:
+            return self.plain(f"add i64 {text}, {self.plain(f'mul i64 {self._lane}, {shape.stride}')}")
+        lane = self.plain(f"trunc i64 {self._lane} to i32")
+        own = self.plain(f"add i32 {extension.start}, {self.plain(f'mul i32 {lane}, {extension.step}')}")
+        far, near = (self.plain(f"{extension.cast} i32 {x} to i64") for x in (own, extension.start))
+        distance = self.plain(f"mul i64 {self.plain(f'sub i64 {far}, {near}')}, {extension.factor}")
+        return self.plain(f"add i64 {text}, {distance}")
 
     def is_evenly_spaced(self, shape: Linear) -> str:
         """Whether the lanes of a value are: its sum of 32 bits does not wrap around between them."""

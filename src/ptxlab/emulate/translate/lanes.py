@@ -38,10 +38,12 @@ from ptxlab.native import offset_of, size_of
 if TYPE_CHECKING:
     from ptxlab.isa.effects import Access, Effects
 
+MOST_TEXT = 200_000  # characters of LLVM IR for lanes, which LLVM optimizes in about a second
+MOST_INSTRUCTIONS = 1_000  # of a function that surely becomes no more
 PASSES = 12  # over a function, until what its registers hold is known
 TURNS = 256  # of as many backward jumps as a thread takes in one turn, until lanes continue as threads
 _NONE = "zeroinitializer"
-_ALL = f"<{', '.join(['i1 true'] * GROUP)}>"
+_ALL = "splat (i1 true)"
 _JUMPS = (None, Jump.BRANCH, Jump.RETURN, Jump.EXIT)
 
 
@@ -105,7 +107,8 @@ class LaneFunction(Function):
         counted, hints = self.unit.counting.mark(), self.unit.hints
         for _ in range(PASSES):
             known = len(self.divergent)
-            self.text()
+            if len(self.text()) > MOST_TEXT:
+                raise NotTogetherError("its size")
             self.unit.counting.go_back(counted)
             self.unit.hints = hints
             if not self.registers.has_changed and known == len(self.divergent):
@@ -525,7 +528,7 @@ def refuse(function: Function) -> None:
         ("atomic operations or strong accesses", unit.talks or bool(function.points)),
         ("local memory", bool(function.locals.size)),
         ("the carry flag", function.uses_carry),
-        ("a large function", unit.flat),
+        ("its size", unit.flat or len(function.instructions) > MOST_INSTRUCTIONS),
     ]
     for reason, holds in reasons:
         if holds:

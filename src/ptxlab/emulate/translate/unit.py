@@ -107,7 +107,11 @@ class Unit:
         lanes = self._lanes_of(translated[0])
         bodies = [function.text() for function in translated]
         self.single_counters = len(self.counting.counters)
-        bodies += [] if lanes is None else [lanes.text()]
+        if lanes is not None:
+            bodies.append(lanes.text())
+            if sum(map(len, bodies)) >= LARGE:
+                bodies.pop()
+                lanes, self.apart = None, "its size"
         self.blocks = sum(len(function.flow.blocks) for function in translated)
         by_name = {function.function.name: function for function in translated}
         callees = [self._callee(by_name.get(name)) for name in self.numbers]

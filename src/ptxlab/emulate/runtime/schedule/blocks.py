@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.barriers import KNOWN_PHASES, Barrier, Phase
+from ptxlab.emulate.abi.code import GROUP
 from ptxlab.emulate.abi.state import Block, BlockRegisters, Thread, Worker
 from ptxlab.emulate.abi.thread_parts import READY
 from ptxlab.emulate.runtime.memory.memory import use_local
@@ -142,6 +143,8 @@ def start_threads(block: Pointer[Block]) -> None:
         begin_order(block)
     if is_launch_recorded(worker):
         choose_recorded(block)
+    if block.is_quick != 0:
+        return
     if block.is_fresh != 0:
         for index in range(block.count):
             block.threads[index].status = READY
@@ -172,6 +175,8 @@ def start_threads(block: Pointer[Block]) -> None:
         thread.copies.bulk_group = 0
         thread.arrival.phase = 0
         thread.copies.pending.count = 0
+    if block.is_fresh != 0 and worker.code.never_waits != 0:
+        block.is_quick = u32(block.count % GROUP == 0)
 
 
 @native

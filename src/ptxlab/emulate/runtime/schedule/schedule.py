@@ -38,7 +38,7 @@ from ptxlab.emulate.runtime.schedule.random import next_random
 from ptxlab.emulate.runtime.schedule.registers import gets_registers
 from ptxlab.emulate.runtime.schedule.steps import is_logged, log_collective
 from ptxlab.emulate.runtime.schedule.teams import leader_of, tick
-from ptxlab.emulate.runtime.schedule.together import run_together
+from ptxlab.emulate.runtime.schedule.together import run_quickly, run_together
 from ptxlab.emulate.runtime.tensor_memory.execution import finish_operations
 from ptxlab.native import Pointer, address_of, atomic_load, boolean, call, cast, native, u32, u64
 
@@ -140,7 +140,9 @@ def run_cluster(cluster: Pointer[Cluster]) -> u32:
 def run_round(block: Pointer[Block]) -> u32:
     """Let each warp of a block have a turn; how many can run on."""
     can_run: u32 = 0
-    if block.live == 0:
+    if block.is_quick != 0:
+        run_quickly(block)
+    if block.live == 0 or block.worker.fault.kind != 0:
         return 0
     for warp in range(block.warps):
         if atomic_load(block.worker.stop) != 0:

@@ -11,7 +11,6 @@ from ptxlab.emulate.runtime.schedule.block_end import end_block
 from ptxlab.emulate.runtime.schedule.cluster_barrier import leave_cluster
 from ptxlab.native import Pointer, atomic_load, boolean, call, count_ones, native, u32
 
-EVERY = (1 << GROUP) - 1  # lanes
 PASSES = 1024  # over the lanes of a warp, each from barrier to barrier, until others have a turn
 
 assert READY == 0
@@ -45,6 +44,25 @@ def run_together(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
 
 
 @native
+def run_quickly(block: Pointer[Block]) -> None:
+    """Run all lanes of a block from the start to the end; if some continue as threads, all have their own status."""
+    group: u32 = 0
+    is_quick = True
+    while is_quick and group < block.count // GROUP:
+        live: u32 = block.live
+        call(None, block.worker.code.lanes, block.threads + group * GROUP)
+        is_quick = live - block.live == GROUP and block.worker.fault.kind == 0
+        group += 1
+        if not is_quick or (block.live != 0 and atomic_load(block.worker.stop) != 0):
+            is_quick = False
+            block.is_quick = 0
+            block.is_fresh = 0
+            for index in range(group * GROUP):
+                if block.threads[index].status == READY:
+                    block.threads[index].status = DONE
+
+
+@native
 def are_at_one_point(thread: Pointer[Thread]) -> boolean:
     """Whether all lanes from `thread` on are ready and continue at the same point."""
     different: u32 = 0
@@ -66,10 +84,7 @@ def lanes_done(thread: Pointer[Thread]) -> u32:
 def exit_together(thread: Pointer[Thread], lanes: u32) -> None:
     """End some of the lanes from `thread` on, a bit for each; see `thread_exit`."""
     block = thread.block
-    if lanes == EVERY:
-        for lane in range(GROUP):
-            thread[lane].status = DONE
-    else:
+    if block.is_quick == 0:
         for lane in range(GROUP):
             if lanes >> lane & 1 != 0:
                 thread[lane].status = DONE
