@@ -87,7 +87,7 @@ class LaneMachine(LlvmMachine):
             self.check()
         builder.close("ret void")
         function.resume(function.live.across(function.position))
-        return LlvmValue(function, type_named("u64"), "0")  # it says nothing if lanes bring nothing
+        return LlvmValue(function, type_named("u64"), "0")  # lanes that bring nothing ask for nothing
 
 
 class LaneFunction(Function):
