@@ -206,7 +206,7 @@ join:
 def check(body: str, arrays: list[np.ndarray], block: int = 48, grid: int = 2) -> None:
     """Have a kernel, which starts with the addresses of its elements, do the same both ways."""
     module = kernel(GLOBAL_INDEX + body, ".u64 x, .u64 y").module
-    found = compare("k", module, lambda: [Launch("k", grid, block, [array.copy() for array in arrays])])
+    found = compare("k", lambda: module, lambda: [Launch("k", grid, block, [array.copy() for array in arrays])])
     assert found.apart == ()
     assert found.together > 0
     assert found.differs == ""

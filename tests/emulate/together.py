@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,13 +61,13 @@ def launch_all(module: ptxlab.ir.Module, launches: Sequence[Launch], together: b
     return found, reasons
 
 
-def compare(name: str, module: ptxlab.ir.Module, make: Callable[[], Sequence[Launch]]) -> Comparison:
-    """Run what `make` makes both ways, and compare memory, counters, output and diagnostics."""
+def compare(name: str, load: Callable[[], ptxlab.ir.Module], make: Callable[[], Sequence[Launch]]) -> Comparison:
+    """Run what `make` makes both ways, with variables as they are at first; compare memory, counters and findings."""
     seen = []
     together, apart = 0, []
     for way in (True, False):
         launches = make()
-        results, reasons = launch_all(module, launches, way)
+        results, reasons = launch_all(load(), launches, way)
         if way:
             together = sum(result.counters.get("together", 0) for result in results)
             apart = [reason for reason in reasons if reason]
@@ -90,14 +91,14 @@ def arrays(args: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
 
 def compare_case(case: Case) -> Comparison:
     """A kernel that people write."""
-    return compare(case.name, ptxlab.load(case.path), lambda: case.make(np.random.default_rng(0)).launches)
+    return compare(case.name, lambda: ptxlab.load(case.path), lambda: case.make(np.random.default_rng(0)).launches)
 
 
 def compare_random(seed: int) -> Comparison:
     """A random program."""
-    module = ptxlab.parse(random_program(seed), name=f"defined{seed}.ptx")
-    block = 3 * GROUP
-    return compare(f"random {seed}", module, lambda: [Launch("k", 1, block, [np.zeros((block, STRIDE), np.uint8)])])
+    text, block = random_program(seed), 3 * GROUP
+    load = partial(ptxlab.parse, text, name=f"defined{seed}.ptx")
+    return compare(f"random {seed}", load, lambda: [Launch("k", 1, block, [np.zeros((block, STRIDE), np.uint8)])])
 
 
 def random_program(seed: int) -> str:
