@@ -29,11 +29,11 @@ from ptxlab.cli.launching import (
     timeout_option,
 )
 from ptxlab.cli.plain_arguments import Argument, Known
-from ptxlab.ir import Function
 from ptxlab.report import KernelError, PtxError
 
 if TYPE_CHECKING:
     from ptxlab.equal import Verdict
+    from ptxlab.ir import Function
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -182,6 +182,7 @@ def _function(path: Path, name: str | None) -> Callable[..., Any]:
 
 def _compare(kernel: Function, other: Function | Callable[..., Any], given: dict[str, Any]) -> Verdict:
     from ptxlab.equal import Launch, equal
+    from ptxlab.ir import Function
 
     known: Known = {}
     own = arguments_for(kernel, given["arguments"])
