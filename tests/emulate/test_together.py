@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import ptxlab
 from ptxlab.emulate import launch as launching
 from ptxlab.emulate.abi.code import GROUP
 from tests.emulate.kernels import CASES, Case, Launch
@@ -205,8 +206,10 @@ join:
 
 def check(body: str, arrays: list[np.ndarray], block: int = 48, grid: int = 2) -> None:
     """Have a kernel, which starts with the addresses of its elements, do the same both ways."""
-    module = kernel(GLOBAL_INDEX + body, ".u64 x, .u64 y").module
-    found = compare("k", lambda: module, lambda: [Launch("k", grid, block, [array.copy() for array in arrays])])
+    text = ptxlab.format(kernel(GLOBAL_INDEX + body, ".u64 x, .u64 y").module)
+    found = compare(
+        "k", lambda: ptxlab.parse(text), lambda: [Launch("k", grid, block, [array.copy() for array in arrays])]
+    )
     assert found.apart == ()
     assert found.together > 0
     assert found.differs == ""
@@ -251,13 +254,13 @@ def test_a_loop_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.diagnostics
 
 
-@pytest.mark.bulk(one_in=16)
+@pytest.mark.bulk(one_in=32)
 @pytest.mark.parametrize("seed", range(64))
 def test_random_programs(seed: int) -> None:
     assert compare_random(seed).differs == ""
 
 
-@pytest.mark.bulk(one_in=40)
+@pytest.mark.bulk(one_in=90)
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_kernels_that_people_write(case: Case) -> None:
     assert compare_case(case).differs == ""

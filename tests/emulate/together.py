@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,7 @@ def launch_all(module: ptxlab.ir.Module, launches: Sequence[Launch], together: b
 
 
 def compare(name: str, load: Callable[[], ptxlab.ir.Module], make: Callable[[], Sequence[Launch]]) -> Comparison:
-    """Run what `make` makes both ways, with variables as they are at first; compare memory, counters and findings."""
+    """Run what `make` makes both ways, each on a module of its own, and compare all that came of it."""
     seen = []
     together, apart = 0, []
     for way in (True, False):
@@ -96,9 +95,13 @@ def compare_case(case: Case) -> Comparison:
 
 def compare_random(seed: int) -> Comparison:
     """A random program."""
-    text, block = random_program(seed), 3 * GROUP
-    load = partial(ptxlab.parse, text, name=f"defined{seed}.ptx")
-    return compare(f"random {seed}", load, lambda: [Launch("k", 1, block, [np.zeros((block, STRIDE), np.uint8)])])
+    text = random_program(seed)
+    block = 3 * GROUP
+    return compare(
+        f"random {seed}",
+        lambda: ptxlab.parse(text, name=f"defined{seed}.ptx"),
+        lambda: [Launch("k", 1, block, [np.zeros((block, STRIDE), np.uint8)])],
+    )
 
 
 def random_program(seed: int) -> str:
