@@ -225,12 +225,17 @@ def _mode(torch: Any, arrays: Arrays, redirects: bool, machine: Machine) -> Any:
                 return said[function](*args, **named)
             if function not in alone:
                 machine.wait()
+            device = named.get("device")
             named = {name: here(value) for name, value in named.items()}
             if named.get("device") is None or isinstance(named["device"], int):
                 named = (
                     {name: value for name, value in named.items() if name != "device"} if "device" in named else named
                 )
             named.pop("pin_memory", None)
-            return function(*map(here, args), **named)
+            result = function(*map(here, args), **named)
+            if machine.count > 1 and device is not None and isinstance(result, tensor):
+                with _chosen(torch, device, machine):
+                    arrays.address(result)  # it is of that GPU from now on
+            return result
 
     return Mode()

@@ -164,7 +164,7 @@ class Handle:
     def _launch(self, channel: int, to: int, source: int) -> None:
         self._ranks.keep(self)
         args = [self.signal_pad_ptrs_dev.to_bytes(8, "little"), self.rank, self.world_size, channel, to, source]
-        self._ranks.node[self._ranks.turns.rank].launch(_signal(), 1, self.world_size, args)
+        self._ranks.node[self._ranks.turns.device].launch(_signal(), 1, self.world_size, args)
 
 
 def _part(whole: Any, sizes: Sequence[int], dtype: Any, offset: int) -> Any:

@@ -23,7 +23,7 @@ from ptxlab.report import Diagnostic, KernelError, is_failure
 
 
 class _NodeMemory(HostMemory):
-    """Memory of tensors as memory of the node: it belongs to the rank that first uses it."""
+    """Memory of tensors as memory of the node: it belongs to the GPU that is chosen when it is first used."""
 
     def __init__(self, node: Node, turns: Turns) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class _NodeMemory(HostMemory):
         key = address if key is None else key
         known = self.regions.get(key)
         if known is None or known.size != data.nbytes:
-            known = self.regions[key] = self._node.memory.allocate(self._turns.rank, data, None)
+            known = self.regions[key] = self._node.memory.allocate(self._turns.device, data, None)
         return known
 
     def forget(self, key: int) -> None:
@@ -54,12 +54,12 @@ class _Gpus(Machine):
         self._ranks, self.count = ranks, len(ranks.node)
 
     def current(self) -> int:
-        return self._ranks.turns.rank
+        return self._ranks.turns.device
 
     def choose(self, device: int) -> None:
         if not 0 <= device < self.count:
             raise RuntimeError(f"CUDA device {device}: the node has {self.count} GPUs, 0 to {self.count - 1}")
-        self._ranks.turns.rank = device
+        self._ranks.turns.device = device
 
     def wait(self) -> None:
         self._ranks.wait()
@@ -115,10 +115,10 @@ class Ranks:
 
     def wait(self) -> None:
         """Wait for what this rank has launched; other ranks run meanwhile."""
-        if self.turns.rank not in self._kept:
-            return
         if not self.turns.is_rank:
             self._run_launched()
+            return
+        if self.turns.rank not in self._kept:
             return
         runs = self._runs
         self.turns.wait(lambda: self._runs > runs, "its kernels")
@@ -134,7 +134,7 @@ class Ranks:
             if region is not None:
                 self.node.memory.name(region, value.name.partition("`")[2].rstrip("`)"))
         passed = [struct.pack("<Q", one.address) if isinstance(one, Pointer) else one for one in made.values]
-        self.node[self.turns.rank].launch(kernel, made.grid, made.block, passed, **made.own)
+        self.node[self.turns.device].launch(kernel, made.grid, made.block, passed, **made.own)
 
     def keep(self, *objects: object) -> None:
         """Keep what a launch refers to until it has run."""

@@ -31,12 +31,17 @@ class Turns:
 
     @property
     def rank(self) -> int:
-        """The rank that the thread is, or the GPU that it has chosen."""
+        """The rank that the thread is; of a thread that is none, 0."""
         return int(getattr(self._local, "rank", 0))
 
-    @rank.setter
-    def rank(self, rank: int) -> None:
-        self._local.rank = rank
+    @property
+    def device(self) -> int:
+        """The GPU that the thread has chosen: that of its rank, unless it says otherwise."""
+        return int(getattr(self._local, "device", self.rank))
+
+    @device.setter
+    def device(self, device: int) -> None:
+        self._local.device = device
 
     @property
     def is_rank(self) -> bool:
