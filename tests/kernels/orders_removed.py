@@ -5,7 +5,7 @@ listed, with the reason:
 
 - `arrived`: it is found on other seeds. On this one, a later signal in the same word had arrived already when the first
   one was read: its release comes after all that the first one is for. The same holds for a signal that is read once in
-  place of being waited for.
+  place of being waited for, and for two signals to one word that no barrier keeps in order and that were sent in order.
 - `end of the kernel`: the acquire of the last barrier. The end of a kernel orders what its threads have read before
   what follows on the stream, and nothing of the kernel comes after.
 - `unknown`: none of these. The program fails then.
