@@ -31,7 +31,7 @@ class Turns:
 
     @property
     def rank(self) -> int:
-        """The rank that the thread is; of a thread that is none, 0."""
+        """The rank that the thread is; 0 for a thread that is not one of them."""
         return int(getattr(self._local, "rank", 0))
 
     @property
