@@ -47,7 +47,7 @@ def load(codes: Codes) -> Words:
 
 def is_symbolic(codes: Codes) -> npt.NDArray[np.bool_]:
     """For each line, whether any byte is one of a node."""
-    found: npt.NDArray[np.bool_] = np.any(codes >= 0, axis=-1)
+    found: npt.NDArray[np.bool_] = np.logical_or.reduce(codes >= 0, axis=-1)
     return found
 
 

@@ -73,25 +73,28 @@ class Turn:
 
     def run(self, guard: int) -> None:
         """Do what the plan says, for those threads whose guard holds."""
-        held = self.replay.held(self.entries, guard)
         for use in self.plan.inputs:
             if use.role == "guard":
                 symbolic = is_symbolic(self.replay.register(self.block, use.name)[self.threads])
                 if symbolic.any():
-                    self._choose(held, symbolic)
+                    self._choose(symbolic)
                     return
-        if not held.all():
-            if not held.any():
-                return
-            self.keep_only(held)
-        self._do()
+        self.keep_guarded(guard)
+        if len(self.entries):
+            self._do()
 
     def keep_only(self, held: npt.NDArray[np.bool_]) -> None:
         """Leave some threads out."""
         self.entries, self.threads = self.entries[held], self.threads[held]
         self.grid_threads = self.grid_threads[held]
 
-    def _choose(self, held: npt.NDArray[np.bool_], symbolic: npt.NDArray[np.bool_]) -> None:
+    def keep_guarded(self, guard: int) -> None:
+        """Leave out the threads in which a guard did not hold."""
+        held = self.replay.held(self.entries, guard) if guard >= 0 else None
+        if held is not None and not held.all():
+            self.keep_only(held)
+
+    def _choose(self, symbolic: npt.NDArray[np.bool_]) -> None:
         """An instruction whose guard depends on an input: it chooses between the old value and the new one."""
         effects = self.plan.match.effects if self.plan.match is not None else None
         if effects is not None and effects.jump is not None:
@@ -235,9 +238,7 @@ class Turn:
         if index >= len(slots):
             return None
         slot = slots[index]
-        held = self.replay.held(self.entries, slot.guard)
-        if not held.all():
-            self.keep_only(held)
+        self.keep_guarded(slot.guard)
         if not len(self.entries):
             return None
         named, size = slot.what.split()
