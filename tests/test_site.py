@@ -58,6 +58,8 @@ def test_links_between_pages_lead_somewhere(staged: Path) -> None:
     ]
     assert len(links) > 500
     assert [(str(page), link) for page, link in links if not (page.parent / link).exists()] == []
+    assert "](guides/ci.md)" in (staged / "changes.md").read_text("utf-8")
+    assert "](../changes.md)" in (staged / "guides/versioning.md").read_text("utf-8")
     assert "](../source/src/ptxlab/kernels/wgmma_gemm/kernel_py.md)" in (staged / "gallery/wgmma_gemm.md").read_text()
 
 

@@ -27,7 +27,8 @@ KINDS = {"feature": "New", "bugfix": "Mended", "removal": "Removed", "doc": "Doc
 
 def names() -> dict[str, str]:
     """The name on the site of each page that is written by hand."""
-    found = {"CONTRIBUTING.md": "contributing", "evidence/bench/README.md": "measured", "README.md": "start"}
+    found = {"CONTRIBUTING.md": "contributing", "SECURITY.md": "security", "README.md": "start",
+             "evidence/bench/README.md": "measured"}  # fmt: skip
     for page in (ROOT / "docs").glob("*.md"):
         found[f"docs/{page.name}"] = f"guides/{page.stem}"
     for folder, place in FOLDERS.items():
@@ -42,7 +43,7 @@ def write_pages(build: ModuleType, folder: Path = PAGES) -> None:
     """Write all that Sphinx reads; `build` is `docs/build.py`, which makes some of the pages."""
     shutil.rmtree(folder, ignore_errors=True)
     known = names()
-    staging = Staging(folder, known)
+    staging = Staging(folder, {**known, "CHANGELOG.md": "changes"})
     for file, name in known.items():
         text = (ROOT / file).read_text(encoding="utf-8")
         if file == "README.md":
@@ -62,7 +63,7 @@ def write_pages(build: ModuleType, folder: Path = PAGES) -> None:
         made["sanitizer"] = build.sanitizer
     for name, maker in made.items():
         text = maker().replace("](gallery.md)", "](site:gallery/index.md)").replace("](claims.md)", "](../claims.md)")
-        staging.write(name, text)
+        staging.write(name, text, *(["CHANGELOG.md"] if name == "changes" else []))
     staging.write(
         "index", landing(known, {*made, "start", "gallery/index", "diagnostics/index", "instructions/index"}, build)
     )

@@ -56,6 +56,7 @@ SECTIONS = {
     "Take part": [
         "CONTRIBUTING.md",
         "docs/versioning.md",
+        "SECURITY.md",
         "docs/add-an-instruction.md",
         "docs/native.md",
         "site:changes",
