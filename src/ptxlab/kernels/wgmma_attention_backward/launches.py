@@ -302,7 +302,7 @@ def share_at_once(queries: tuple[int, ...], keys: tuple[int, ...], plan: Plan) -
 
     def time(shares: int) -> float:
         waves = ceil_div(blocks * shares, SMS if shares == 1 else IN_CLUSTERS)
-        return waves * ceil_div(count, shares) + ADDED * (shares - 1)
+        return waves * ceil_div(count, shares) * plan.parts + ADDED * (shares - 1)
 
     fitting = [shares for shares in SHARES if shares * plan.parts <= max(SHARES) and count <= most * shares]
     best = min(fitting, key=time, default=0)
