@@ -51,6 +51,11 @@ def by_wgmma(blocks: int = 1, columns: int = 16) -> Schedule:
     return s.stage("a", "b", in_="shared", swizzle="32B").vectorize("c", 2)
 
 
+def by_depth() -> Schedule:
+    """Two loops along the sum around each multiplication."""
+    return schedule(linear).tile(i=64, j=16).blocks().tile(x=32).tile(x=16).tensorize("wgmma")
+
+
 def by_tma(*how: int) -> Schedule:
     return by_wgmma(*how).pipeline(stages=3, by="tma")
 
@@ -97,6 +102,15 @@ def test_elements_of_eight_bits():
 @pytest.mark.parametrize("sizes", [{"m": 64, "n": 16, "k": 96}, {"m": 130, "n": 24, "k": 35}])
 def test_elements_of_eight_bits_of_any_size(sizes):
     assert of_eights().check(seeds=2, **sizes)
+
+
+def test_a_stage_is_of_one_multiplication():
+    s = schedule(linear, k=33).tile(i=64, j=16).blocks().tile(x=32).tensorize("wgmma")
+    s.stage("a", "b", in_="shared", swizzle="64B")
+    assert [one.at for one in s.state.stages] == ["x.0", "x.0"]
+    assert s.check(seeds=1, symbolic=False, m=21, n=18)
+    twice = schedule(linear).tile(i=32, j=16).blocks().tile(x=32).tile(x=16).tensorize("mma.sync")
+    assert twice.stage("a", "b", in_="shared", swizzle="32B").check(seeds=1, symbolic=False, m=40, n=24, k=72)
 
 
 @pytest.mark.bulk
@@ -221,6 +235,10 @@ def is_found(launch, text: str, place: int = 2) -> bool:
         (lambda: by_mma(pad=8).pipeline(stages=2, by="tma"), "where tensor cores read it from swizzled rows"),
         (lambda: by_mma().specialize(), "no copies are by TMA"),
         (lambda: by_tma().persistent(), "no warp of its own copies"),
+        (
+            lambda: by_depth().stage("a", at="x.0"),
+            "a multiplication reads one iteration of `x.1` of `a`, and more is staged",
+        ),
         (lambda: persistent().stage("bias", in_="shared", at=""), "the next tile would overwrite it"),
         (lambda: str(schedule(linear).tile(i=64, j=16).blocks().tile(x=16).tensorize("wgmma")), "from shared memory"),
         (lambda: schedule(linear).tile(x=32).tile(x=2).cluster(), "a cluster has 2 to 8 blocks"),

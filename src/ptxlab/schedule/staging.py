@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ptxlab.schedule.state import Stage
 from ptxlab.schedule.tree import (
     BYTES,
@@ -143,6 +145,16 @@ def _prefetch(plan: Plan, loop: Loop, fills: list[Fill], rest: list[Node], stage
     return [Wait(stages - 2), *(Keep(keep.stage, keep.leaves, buffers[keep.stage.array]) for keep in keeps)]
 
 
+def _check_read(plan: Plan, stage: Stage, inner: Iterable[str]) -> None:
+    """Refuse a stage that tensor cores would read a part of in each iteration: they read all of it at once."""
+    state = plan.state
+    for tensor in state.tensors:
+        for name in inner if stage.array in tensor.arrays else ():
+            if state.part(name).role == "serial" and name not in state.fragments(tensor):
+                said = f"a multiplication reads one iteration of `{name}` of `{stage.array}`, and more is staged"
+                state.refuse("illegal-step", said, f'`stage("{stage.array}", ..., at="{name}")`')
+
+
 def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]) -> Buffer:
     """The box of an array that a block reads in an iteration."""
     state = plan.state
@@ -154,6 +166,7 @@ def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]
         for load in found:
             index = plan.index(load.index[dimension])
             origin, low, high = index.only(outside | set(state.algorithm.sizes)), index.constant, index.constant
+            _check_read(plan, stage, (index - origin).names)
             for name, coefficient in (index - origin).terms:
                 count = state.count(state.part(name))
                 if count is None:

@@ -23,8 +23,9 @@ def stage(
     """All threads of a block share the copy in shared memory; `transposed` has its last two dimensions exchanged.
 
     `pad` are elements that rows are longer, against bank conflicts; `swizzle` exchanges 16 bytes of a row, for the same
-    end, in what tensor cores read. Without `at`, shared memory has what the outermost
-    loop reads of which that is a fixed number, and registers what the innermost loop reads that is reduced over.
+    end, in what tensor cores read. Without `at`, shared memory has what the outermost loop reads of which that is a
+    fixed number, or what one multiplication by tensor cores reads, and registers what the innermost loop reads that is
+    reduced over.
     """
     if in_ not in SPACES:
         state.refuse("illegal-step", f"there is no stage in {in_!r:.40}", '`in_="shared"` or `in_="registers"`')
@@ -81,6 +82,11 @@ def default(state: State, array: str, space: str) -> str:
         if space == "registers":
             reduced = [name for name in serial if state.part(name).axis in getattr(one, "over", ())]
             return reduced[-1] if reduced else ""
-        unknown = [name for name in serial if state.part(name).axis in used and state.count(state.part(name)) is None]
-        return unknown[-1] if unknown else ""
+        own = [name for name in serial if state.part(name).axis in used]
+        if array in state.operands:  # what one multiplication reads
+            fragments = state.fragments(next(tensor for tensor in state.tensors if array in tensor.arrays))
+            around = [name for name in own if name not in fragments]
+        else:
+            around = [name for name in own if state.count(state.part(name)) is None]
+        return around[-1] if around else ""
     return ""
