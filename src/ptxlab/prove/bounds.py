@@ -70,7 +70,7 @@ class Bounds:
         self.questions.enter(t, pair, 0, access.path, access.segment.loops, [group.offset])
         start = t.number(group.offset.as_type(_UNSIGNED[group.offset.type.width]))
         inside = space.at_most(start.plus(Poly.of(highest)), self.questions.length(group.object))
-        lemmas = space.products() if products else space.lemmas()
+        lemmas = space.products() if products else [*space.extents(start), *space.lemmas()]
         return self.questions.clock.check([*t.facts, z3.Not(inside), *lemmas, *space.facts], milliseconds)
 
     def _alignment(self, group: Group, milliseconds: int) -> Obligation:

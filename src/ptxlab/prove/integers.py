@@ -233,6 +233,14 @@ class Space:
         """That the variable of each product is the product: for a model that is a real one."""
         return [z3.Int("*".join(one)) == z3.Product(*map(z3.Int, one)) for one in self._bounded]
 
+    def extents(self, value: Poly) -> Iterator[Any]:
+        """The same for a sum and each product of two sizes, which may be how much there is: `row * n` and `m * n`."""
+        for monomial in [one for one in self._monomials if len(one) == 2]:
+            for size in set(monomial):
+                factors = value.coefficient(size).terms.values()
+                if factors:
+                    yield from self.digits(value, Poly({monomial: gcd(*factors)}))
+
     def digits(self, one: Poly, other: Poly) -> Iterator[Any]:
         """Euclid's lemma for two sums: what a size is multiplied with in each is a digit."""
         sizes = [name for name in one.variables & other.variables if self.bounds[name][0] >= 0]
@@ -296,7 +304,7 @@ class Integers(Translation):
         if (low <= least and most <= high) or of in self._exact:
             return found
         term = self.space.formula(found)
-        if not self._is_possible(z3.Or(term < low, term > high)):
+        if not self._is_possible(z3.Or(term < low, term > high), found):
             self._exact.add(of)
             return found
         turns = self.space.fresh((least - low) // (high - low + 1), (most - low) // (high - low + 1))
@@ -304,15 +312,15 @@ class Integers(Translation):
         self.facts.append(term == self.space.formula(turns.times(Poly.of(high - low + 1)).plus(rest)))
         return rest
 
-    def _is_possible(self, formula: Any) -> bool:
-        """Whether something can hold here, as far as the solver finds out in a short time."""
+    def _is_possible(self, formula: Any, value: Poly | None = None) -> bool:
+        """Whether something can hold here, of a value perhaps, as far as the solver finds out in a short time."""
         if self.space.clock.is_over:
             return True
         solver = self.space.clock.solver(WRAP_MILLISECONDS)
         solver.add(*self.facts, *self.space.facts, formula)
         if solver.check() == z3.unsat:
             return False
-        lemmas = self.space.lemmas()
+        lemmas = [*([] if value is None else self.space.extents(value)), *self.space.lemmas()]
         solver.add(*lemmas, *self.space.facts)
         return not lemmas or bool(solver.check() != z3.unsat)
 
