@@ -461,6 +461,25 @@ def test_a_quotient_by_a_variable(change: tuple[str, str], least: str, level: st
     assert found.level == level, str(found)
 
 
+STAGES = """mov.u32 %r1, -1; mov.u32 %r2, 0; and.b32 %r5, %t, 31; setp.lt.u32 %p3, %t, 32; mov.u32 %r6, tile;
+mad.lo.u32 %r6, %r5, 4, %r6;
+loop:
+add.s32 %r3, %r1, 1; setp.gt.s32 %p1, %r3, 1; selp.b32 %r1, 0, %r3, %p1;
+mad.lo.s32 %r4, %r1, 128, %r6;
+@%p3 st.shared.u32 [%r4], %t;
+add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, %n;
+@%p2 bra loop;
+"""
+
+
+@needs_solver
+@pytest.mark.parametrize(("last", "is_proved"), [(1, True), (2, False)])
+def test_a_stage_that_starts_before_the_first(last: int, is_proved: bool) -> None:
+    """As compilers have it: -1, 0, 1, 0, 1. With three stages the third is after the end of the array."""
+    found = ptxlab.prove(kernel(STAGES.replace("%r3, 1; selp", f"%r3, {last}; selp")), replays=False)
+    assert (found.level == "proved") is is_proved, str(found)
+
+
 COPIED = """mad.wide.u32 %d1, %t, 4, %x;
 mov.u32 %r1, tile;
 mad.lo.u32 %r1, %t, 4, %r1;

@@ -1,7 +1,8 @@
 """Registers that go round: the stage of a ring and the parity of its mbarriers, as terms of the turn of a loop.
 
 A ring adds 1 to its stage until it is back at the first, and then changes its parity. Such registers depend on each
-other and on constants only, so their values are computed turn by turn until the first ones come again.
+other and on constants only, so their values are computed turn by turn until the first ones come again, or those of the
+second turn: compilers start before the first stage.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from math import gcd, lcm
 from ptxlab.flow.expressions import Atom, Linear, linear
 from ptxlab.flow.steps import Step
 from ptxlab.flow.symbolic import LONG
+from ptxlab.isa.types import Type
 
 from .terms import Loop, Terms
 
@@ -33,15 +35,23 @@ def cyclic_forms(
     found: dict[int, Linear] = {}
     for group in _connected({r: {one for one in chosen if atoms[one] in _atoms(after[r])} for r in chosen}):
         values = _values(terms, {r: atoms[r] for r in group}, firsts, after)
-        if values is not None:
-            found |= {r: _term(terms, loop, [row[r] for row in values], firsts[r]) for r in group}
+        if values is None:
+            continue
+        rows, is_at_once = values
+        for r in group:
+            cycle = [row[r] for row in rows[0 if is_at_once else 1 :]]
+            turn = loop.counter if is_at_once else loop.counter.plus(linear(LONG, len(cycle) - 1))
+            found[r] = _term(terms, turn, cycle, firsts[r].type)
+            if not is_at_once:  # the first turn's value does not come again
+                is_first = terms.equal(loop.counter, linear(LONG, 0))
+                found[r] = terms.choose(is_first, firsts[r], found[r])
     return found
 
 
 def _values(
     terms: Terms, atoms: Mapping[int, Atom], firsts: Mapping[int, Linear], after: Mapping[int, Linear]
-) -> list[dict[int, int]] | None:
-    """The values of registers turn by turn, until the first ones come again."""
+) -> tuple[list[dict[int, int]], bool] | None:
+    """The values of registers turn by turn, until those of the first turn, or of the second, come again; of which."""
     state = {r: firsts[r] for r in atoms}
     found: list[dict[int, int]] = []
     for _ in range(MOST_TURNS):
@@ -51,18 +61,18 @@ def _values(
         state = {r: terms.substitute(after[r], replaced, known).as_type(firsts[r].type) for r in atoms}
         if not all(value.is_constant for value in state.values()):
             return None
-        if all(state[r].constant == found[0][r] for r in atoms):
-            return found
+        for number, row in enumerate(found[:2]):
+            if all(state[r].constant == row[r] for r in atoms):
+                return found, number == 0
     return None
 
 
-def _term(terms: Terms, loop: Loop, values: Sequence[int], first: Linear) -> Linear:
-    """The term that is `values[turn % len(values)]`."""
-    type = first.type
+def _term(terms: Terms, number: Linear, values: Sequence[int], type: Type) -> Linear:
+    """The term that is `values[number % len(values)]`."""
     period = next(n for n in range(1, len(values) + 1) if len(values) % n == 0 and _repeats(values, n))
     if period == 1:
-        return first
-    turn = _operation(terms, "%", loop.counter, period)
+        return linear(type, values[0])
+    turn = _operation(terms, "%", number, period)
     run = gcd(period, *(n for n in range(1, period) if values[n] != values[n - 1]))  # turns with the same value
     rows = list(values[0:period:run])
     row = terms.fit(turn if run == 1 else _operation(terms, "//", turn, run), LONG, type)
