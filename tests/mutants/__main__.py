@@ -353,10 +353,11 @@ def _files_of(turn: Turn, baseline: Baseline) -> list[str]:
 
 def _write_evidence(names: list[str]) -> int:
     """Join what runs have found, with what was judged of those that survived."""
-    records = {_key(one): one for name in names for one in _lines(name)}
+    lines = [one for name in names for one in _lines(name)]
+    records, passed = {_key(one): one for one in lines}, {_key(one) for one in lines if _is_open(one)}
     judged = json.loads(JUDGED.read_text()) if JUDGED.exists() else {}
     print(Counter(one["outcome"] for one in records.values()))
-    EVIDENCE.write_text(json.dumps(evidence(list(records.values()), judged), indent=1) + "\n")
+    EVIDENCE.write_text(json.dumps(evidence(list(records.values()), judged, passed), indent=1) + "\n")
     return 0
 
 
@@ -365,8 +366,11 @@ def _key(one: dict[str, Any]) -> str:
     return f"{one['file']}: {one['before']} -> {one['after']}"
 
 
-def evidence(records: list[dict[str, Any]], judged: dict[str, Any]) -> dict[str, Any]:
-    """The share of mutants that are noticed, of those that change what the program does."""
+def evidence(records: list[dict[str, Any]], judged: dict[str, Any], passed: set[str]) -> dict[str, Any]:
+    """The share of mutants that are noticed, of those that change what the program does.
+
+    Of those that `passed` the first tests, as many of the rest are taken to be noticed as of those that were tested on.
+    """
     made = [one for one in records if one["outcome"] != "no program" and not _is_open(one)]
     survived = [one for one in made if one["outcome"] == "survived"]
     packages: dict[str, Counter[str]] = {}
@@ -375,19 +379,21 @@ def evidence(records: list[dict[str, Any]], judged: dict[str, Any]) -> dict[str,
     for one in survived:
         one["judged"] = judged.get(_key(one), "not judged")
     equivalent = [one for one in survived if str(one["judged"]).startswith("equivalent")]
+    later = [one for one in made if _key(one) in passed]
     undecided = sum(map(_is_open, records))
+    others = undecided / max(1, len(later))
 
-    def share(all_: int) -> float:
-        return round((len(made) - len(survived)) / max(1, all_ - len(equivalent)), 4)
+    def weight(some: list[dict[str, Any]]) -> float:
+        return len(some) + others * sum(_key(one) in passed for one in some)
 
+    noticed = weight(made) - weight(survived)
     return {
         "command": "python -m tests.mutants",
         "mutants": len(made),
         "noticed": len(made) - len(survived),
         "equivalent": len(equivalent),
         "passed_the_first_tests_only": undecided,
-        "share_noticed": share(len(made)),
-        "share_if_none_of_those_is_noticed": share(len(made) + undecided),
+        "share_noticed": round(noticed / max(1, weight(made) - weight(equivalent)), 4),
         "packages": {name: dict(sorted(count.items())) for name, count in sorted(packages.items())},
         "survivors": sorted(survived, key=lambda one: int(one["number"])),
     }

@@ -64,10 +64,12 @@ def test_evidence_counts_mutants_that_change_what_the_program_does() -> None:
         {"number": number, "file": "src/ptxlab/isa/a.py", "before": "a", "after": f"b{number}", "outcome": outcome}
         for number, outcome in enumerate(outcomes)
     ]
-    found = evidence(records, {"src/ptxlab/isa/a.py: a -> b3": "equivalent: the two are one"})
+    judged = {"src/ptxlab/isa/a.py: a -> b3": "equivalent: the two are one"}
+    found = evidence(records, judged, set())
     assert found["mutants"] == 5
     assert found["share_noticed"] == 0.75
-    assert found["share_if_none_of_those_is_noticed"] == 0.6
+    passed = {f"src/ptxlab/isa/a.py: a -> b{number}" for number in (3, 4, 6)}
+    assert evidence(records, judged, passed)["share_noticed"] == 0.6667  # the open one is half of each that passed
     assert found["survivors"][1]["judged"] == "not judged"
 
 

@@ -23,7 +23,6 @@ _CLUSTER, _COOPERATIVE = 4, 2  # launch attributes, as `cudaLaunchAttributeID` n
 # Of the flags of a tensor map, bits 1 and 21: the DSL sets them, the driver does not, and copies do not read them.
 _MARKS = (1 << 1, 1 << 21 - 16)
 _FAILED = 719  # `cudaErrorLaunchFailure`
-_UNSUPPORTED = 801
 _ATTRIBUTES = {16: "sms", 75: "major", 76: "minor", 81: "shared", 97: "shared", 10: "warp", 1: "threads"}
 
 
