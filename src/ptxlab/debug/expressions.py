@@ -7,26 +7,29 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Protocol
 
 from ptxlab.debug.objects import (
-    Memory,
     Object,
     Operand,
     Result,
     UnknownError,
-    address_of,
-    common,
     converted,
-    dereference,
-    element,
     load,
-    member,
-    resolve,
+)
+from ptxlab.debug.operations import (
+    BOOL,
+    UNARIES,
+    Evaluation,
+    Names,
+    binary,
+    cast_to,
+    choice,
+    member_of,
+    subscript,
+    type_of,
 )
 from ptxlab.debug.types import Type, array_of, named, pointer_to
 from ptxlab.isa.types import TYPES
@@ -44,35 +47,13 @@ _BINARY: dict[str, int] = {
     "<<": 9, ">>": 9, "@": 10, "+": 11, "-": 11, "*": 12, "/": 12, "%": 12, "//": 12,
 }  # fmt: skip
 _NOT, _UNARY = 3, 13
-_COMPARED = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le,
-             ">=": operator.ge}  # fmt: skip
-_BITS = {"|": operator.or_, "^": operator.xor, "&": operator.and_, "<<": operator.lshift, ">>": operator.rshift}
-_NUMBERS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "nullptr": 0, "NULL": 0}
 _WORDS = {"and", "or", "not", "const", "volatile", "sizeof"}
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
 _ESCAPES = {"n": 10, "t": 9, "0": 0, "r": 13}
 _MOST_DEEP = 100
-_BOOL = named("bool")
 
 
-class Names(Memory, Protocol):
-    """What the names in an expression mean, to a thread."""
-
-    def find(self, name: str) -> Operand:
-        """A variable, an argument or a constant."""
-        ...
-
-    def register(self, name: str) -> Any:
-        """A register."""
-        ...
-
-    def shaped(self, address: int, index: tuple[int, ...]) -> Object:
-        """An element of the array that is at an address, by several indices."""
-        ...
-
-
-Evaluation = Callable[[Names], Operand]
 KnownType = Callable[[str], Type | None]
 
 
@@ -147,18 +128,18 @@ class _Parser:
         left = self._not() if self.peek() == "not" else self._unary()
         while (word := self.peek()) in _BINARY and _BINARY[word] >= least:
             self.take()
-            left = _binary(word, left, self.expression(_BINARY[word] + 1))
+            left = binary(word, left, self.expression(_BINARY[word] + 1))
         if least == 0 and self.accept("?"):
             first = self.expression(0)
             self.expect(":")
-            left = _choice(left, first, self.expression(0))
+            left = choice(left, first, self.expression(0))
         self.depth -= 1
         return left
 
     def _not(self) -> Evaluation:
         self.take()
         inner = self.expression(_NOT)
-        return lambda names: Result(not load(inner(names), names).value, _BOOL)
+        return lambda names: Result(not load(inner(names), names).value, BOOL)
 
     def _unary(self) -> Evaluation:
         register = _REGISTER.match(self.text, self.at)
@@ -169,14 +150,14 @@ class _Parser:
         if self.accept("("):
             cast = self.type()
             if cast is not None and self.accept(")"):
-                return _cast(cast, self._operand())
+                return cast_to(cast, self._operand())
             inner = self.expression(0)
             self.expect(")")
             return self._postfix(inner)
         word = self.accept("-", "+", "~", "!", "*", "&", "sizeof")
         if word == "sizeof":
             return self._sizeof()
-        return _UNARIES[word](self._operand()) if word else self._postfix(self._primary())
+        return UNARIES[word](self._operand()) if word else self._postfix(self._primary())
 
     def _operand(self) -> Evaluation:
         """What comes after a prefix."""
@@ -189,7 +170,7 @@ class _Parser:
         self.expect(")")
 
         def size(names: Names) -> Operand:
-            found = type if inner is None else _type_of(inner(names))
+            found = type if inner is None else type_of(inner(names))
             if found is None:
                 raise UnknownError("its size is not known")
             return Result(found.size)
@@ -209,7 +190,7 @@ class _Parser:
         if not name:
             raise self.wrong()
         if name in _CONSTANTS:
-            return lambda _: Result(_CONSTANTS[name], _BOOL if isinstance(_CONSTANTS[name], bool) else None)
+            return lambda _: Result(_CONSTANTS[name], BOOL if isinstance(_CONSTANTS[name], bool) else None)
         if name in _CASTS:
             return self._named_cast()
         if self.peek() == "(":
@@ -219,7 +200,7 @@ class _Parser:
                 raise UnknownError(f"`{name}` is not called: only variables, registers and arithmetic can be asked for")
             inner = self.expression(0)
             self.expect(")")
-            return _cast(cast, inner)
+            return cast_to(cast, inner)
         return self._memory(name) or (lambda names: names.find(name))
 
     def _named_cast(self) -> Evaluation:
@@ -231,7 +212,7 @@ class _Parser:
             self.expect(word)
         inner = self.expression(0)
         self.expect(")")
-        return _cast(type, inner)
+        return cast_to(type, inner)
 
     def _memory(self, name: str) -> Evaluation | None:
         """`shared.f32[address]`, or `f32[address]` of a generic address."""
@@ -252,13 +233,13 @@ class _Parser:
     def _postfix(self, inner: Evaluation) -> Evaluation:
         while word := self.peek():
             if word == "[":
-                inner = _subscript(inner, self._indices())
+                inner = subscript(inner, self._indices())
             elif word in (".", "->"):
                 self.take()
                 name = self.take()["name"]
                 if not name:
                     raise self.wrong()
-                inner = _member(inner, name)
+                inner = member_of(inner, name)
             else:
                 break
         return inner
@@ -327,151 +308,3 @@ def _number(text: str) -> Result:
     if not re.fullmatch(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", plain):
         raise UnknownError(f"`{text}` is not a number")
     return converted(float(plain), named("float" if digits[-1] in "fF" else "double"))
-
-
-def _type_of(operand: Operand) -> Type | None:
-    return operand.type
-
-
-def _cast(type: Type, inner: Evaluation) -> Evaluation:
-    def cast(names: Names) -> Operand:
-        if type.kind == "structure":
-            raise UnknownError(f"a value cannot be made a `{type}`; a pointer can point to one")
-        found = load(inner(names), names)
-        if type.kind == "pointer" and found.type is not None and found.type.kind == "pointer":
-            kept = found.type.space if type.space == "generic" else type.space
-            return Result(found.value, pointer_to(type.element, kept))
-        return converted(found.value, type)
-
-    return cast
-
-
-def _choice(condition: Evaluation, first: Evaluation, second: Evaluation) -> Evaluation:
-    return lambda names: (first if load(condition(names), names).value else second)(names)
-
-
-def _member(inner: Evaluation, name: str) -> Evaluation:
-    return lambda names: member(inner(names), name, names)
-
-
-def _subscript(inner: Evaluation, indices: list[Evaluation]) -> Evaluation:
-    def subscript(names: Names) -> Operand:
-        found = inner(names)
-        at = tuple(int(load(one(names), names).value) for one in indices)
-        if isinstance(found, Object):
-            found = resolve(found, names)
-        if len(at) > 1 and found.type is not None and found.type.kind == "pointer":
-            return names.shaped(int(load(found, names).value), at)
-        for index in at:
-            found = element(found, index, names)
-        return found
-
-    return subscript
-
-
-def _negated(inner: Evaluation) -> Evaluation:
-    def negated(names: Names) -> Operand:
-        found = load(inner(names), names)
-        return converted(-found.value, common(found, Result(0)))
-
-    return negated
-
-
-def _inverted(inner: Evaluation) -> Evaluation:
-    def inverted(names: Names) -> Operand:
-        found = load(inner(names), names)
-        return converted(~int(found.value), common(found, Result(0)))
-
-    return inverted
-
-
-def _address(inner: Evaluation) -> Evaluation:
-    def address(names: Names) -> Operand:
-        found = inner(names)
-        if isinstance(found, Result):
-            raise UnknownError("a number or a register has no address")
-        return address_of(resolve(found, names))
-
-    return address
-
-
-_UNARIES: dict[str, Callable[[Evaluation], Evaluation]] = {
-    "-": _negated,
-    "+": lambda inner: lambda names: load(inner(names), names),
-    "~": _inverted,
-    "!": lambda inner: lambda names: Result(not load(inner(names), names).value, _BOOL),
-    "*": lambda inner: lambda names: dereference(inner(names), names),
-    "&": _address,
-}
-
-
-def _binary(word: str, left: Evaluation, right: Evaluation) -> Evaluation:
-    def binary(names: Names) -> Operand:
-        if word in ("and", "&&", "or", "||"):
-            first = bool(load(left(names), names).value)
-            is_decided = first == (word in ("or", "||"))
-            return Result(first if is_decided else bool(load(right(names), names).value), _BOOL)
-        if word == "@":
-            return _repeated(left(names), int(load(right(names), names).value))
-        return _computed(word, load(left(names), names), load(right(names), names))
-
-    return binary
-
-
-def _repeated(first: Operand, count: int) -> Object:
-    """`*A@8`: so many elements from one on."""
-    if isinstance(first, Result) or first.data is not None or count < 1:
-        raise UnknownError("`@` is between something in memory and a number of elements: `*A@8`")
-    return Object(array_of(first.type, [count]), first.space, first.address)
-
-
-def _computed(word: str, one: Result, other: Result) -> Result:
-    pointers = [operand.type for operand in (one, other) if operand.type is not None and operand.type.kind == "pointer"]
-    if pointers and word in ("+", "-"):
-        return _moved(word, one, other)
-    if word in _COMPARED:
-        type = None if pointers else common(one, other)
-        values = [converted(operand.value, type).value for operand in (one, other)]
-        return Result(bool(_COMPARED[word](*values)), _BOOL)
-    if word in _BITS:
-        shifted = word in ("<<", ">>")
-        if shifted and not 0 <= int(other.value) < 1024:
-            raise UnknownError(f"a number cannot be shifted by {other.value}")
-        type = common(one, Result(0)) if shifted else common(one, other)
-        return converted(_BITS[word](_whole(one), _whole(other)), type)
-    type = common(one, other)
-    if word in _NUMBERS:
-        return converted(_NUMBERS[word](one.value, other.value), type)
-    return converted(_divided(word, one.value, other.value), type)
-
-
-def _whole(operand: Result) -> int:
-    if isinstance(operand.value, float):
-        raise UnknownError(f"{operand.value} is not a whole number")
-    return int(operand.value)
-
-
-def _moved(word: str, one: Result, other: Result) -> Result:
-    """A pointer some elements further, or how many are between two."""
-    if one.type is None or one.type.kind != "pointer":
-        one, other = other, one
-    assert one.type is not None
-    size = one.type.element.size or 1
-    if other.type is not None and other.type.kind == "pointer":
-        return Result((int(one.value) - int(other.value)) // size)
-    return converted(int(one.value) + size * int(other.value) * (1 if word == "+" else -1), one.type)
-
-
-def _divided(word: str, one: float, other: float) -> Any:
-    if isinstance(one, float) or isinstance(other, float):
-        if word == "//" or word == "%":
-            return one // other if word == "//" else one % other
-        if not other:
-            return float("nan") if not one else float("inf") * (1 if one > 0 else -1)
-        return one / other
-    if not other:
-        raise UnknownError("division by zero")
-    if word == "//":
-        return one // other
-    quotient = abs(int(one)) // abs(int(other)) * (1 if (one < 0) == (other < 0) else -1)  # towards zero, as C++ does
-    return quotient if word == "/" else int(one) - quotient * int(other)
