@@ -186,4 +186,4 @@ def test_changed_scores_of_jax(how: tuple[float, bool, bool]) -> None:
         )
         assert near(np.asarray(found), answer, 2e-3)
         for one, exact in zip(backward(jax.numpy.asarray(do)), [*wanted, of_sinks], strict=True):
-            assert near(np.asarray(one), exact, 1e-2)
+            assert near(np.asarray(one), exact, 5e-3)
