@@ -81,8 +81,8 @@ def _term(terms: Terms, number: Linear, values: Sequence[int], type: Type) -> Li
         return linear(type, rows[0]).plus(row, step)
     found = linear(type, rows[-1])
     place = turn if run == 1 else _operation(terms, "//", turn, run)
-    for number, value in enumerate(rows[:-1]):
-        found = terms.choose(terms.equal(place, linear(LONG, number)), linear(type, value), found)
+    for index, value in enumerate(rows[:-1]):
+        found = terms.choose(terms.equal(place, linear(LONG, index)), linear(type, value), found)
     return found
 
 
