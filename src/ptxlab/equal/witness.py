@@ -263,7 +263,7 @@ def _inputs_in_words(nodes: Nodes, a: int, b: int) -> list[str]:
         names = [_factor(nodes, one) for one in (a, b)]
         both = [name + (f"[{', '.join(map(str, index))}]" if index is not None else "") for name, index in names]
         is_one = both[0] == both[1]
-        found.append(f"both have {both[0]}, in another way" if is_one else f"a has {both[0]} where b has {both[1]}")
+        found.append(f"both have {both[0]}, with other values" if is_one else f"a has {both[0]} where b has {both[1]}")
     return found
 
 
