@@ -1,6 +1,6 @@
 """Are two kernels the same function? `equal` says how equal they are, for which values, and where they part.
 
-- `sides`: what is compared: launches, or a function of NumPy (`reference`).
+- `sides`: what is compared: launches, or a function of NumPy or torch (`reference`, `torch_functions`).
 - `replay` runs a recorded launch once more, on expressions in place of numbers: `plans` says which instructions matter,
   `batches` in which order threads are taken, `codes` and `memory` what registers and memory hold, `turns`, `compute`,
   `collectives`, `warpgroups`, `tensor_memory`, `multiplicands`, `copies`, `calls` and `updates` what instructions make

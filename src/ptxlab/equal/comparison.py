@@ -60,7 +60,7 @@ def equal(
     """Whether two kernels are the same function.
 
     A side is a kernel, launched with `grid`, `block` and `args`; a `ptxlab.measure.Launch` with its own; several of
-    these, one after the other; or, as `b`, a function of NumPy that takes the arrays by the names of a's parameters
+    these, one after the other; or, as `b`, a function of NumPy or torch that takes arrays by the names of parameters
     and returns the outputs by name. Arrays that are the same object on both sides are the same memory. All arrays of
     floats are symbols: the answer holds for all their values. Numbers and arrays of integers are as they are given,
     unless `symbols` names them. Where a branch depends on the value of a float, the comparison is refused, unless
