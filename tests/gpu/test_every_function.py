@@ -216,7 +216,7 @@ def test_a_thread_in_which_no_context_is_current(torch: Any) -> None:
     wanted = case.call()
     out = torch.empty_like(case.given[0])
     torch.cuda.synchronize()
-    thread = threading.Thread(target=kernels.softmax, args=(case.given[0], out))
+    thread = threading.Thread(target=kernels.softmax, args=(case.given[0],), kwargs={"out": out})
     thread.start()
     thread.join()
     torch.cuda.synchronize()

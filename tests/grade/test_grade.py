@@ -70,7 +70,7 @@ def test_a_teachers_problem(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     run, kept = CliRunner().invoke, ["--history", str(tmp_path / "grades.jsonl")]
     files = [str(tmp_path / name) for name in ("task.py", "wrong.ptx", "right.ptx")]
-    found = run(command_line, ["grade", *files, *kept, "--format", "json", "--seed", "1"])
+    found = run(command_line, ["grade", *files, *kept, "--format", "json", "--seed", "1", "--no-measure"])
     assert found.exit_code == 1, found.output
     wrong, right = json.loads(found.output)
     assert (wrong["status"], wrong["score"]) == ("rejected", 0)

@@ -164,7 +164,7 @@ def test_what_the_function_refuses() -> None:
         ((q, q, q), {"scale_k": None}, "`q` is of float8_e4m3fn, which needs `scale_k`"),
         ((half, half, half), {}, "`scale_q` is for arrays of float8_e4m3fn, and `q` is of f16"),
         ((q, half, q), {}, "`k` has elements of type float16"),
-        ((q, q, q, half), {}, "`out` has elements of type float16"),
+        ((q, q, q), {"out": half}, "`out` has elements of type float16"),
         ((q, q, q), {"scale_v": np.ones(2, np.float32)}, "`scale_v` is 2 long"),
         ((q[..., ::-1], q, q), {}, "`q` is not in rows"),
         ((q, q, q[:, :1]), {}, "these do not fit"),

@@ -95,7 +95,7 @@ def test_gradients_pass_through_the_rounding(by_blocks: bool) -> None:
     assert torch.equal(by_transform, of_a)
     assert torch.equal(product(*given), found)
     with pytest.raises(ValueError, match="a result in `out` has no gradient"):
-        scaled_matmul(a, w.T, *scales, torch.empty(5, 24, dtype=torch.bfloat16))
+        scaled_matmul(a, w.T, *scales, out=torch.empty(5, 24, dtype=torch.bfloat16))
     with pytest.raises(ValueError, match="`scaled_matmul` has no gradient"):
         scaled_matmul(
             a.detach().to(torch.float8_e4m3fn).requires_grad_(), w.detach().to(torch.float8_e4m3fn).T, *scales

@@ -49,12 +49,12 @@ def torch_as_cpu(
     torch is left as it is where it was not imported. Gives what other threads enter to have it, too.
     """
     torch = sys.modules.get("torch")
-    machine = machine or Machine()
+    is_node, machine = machine is not None, machine or Machine()  # whose GPUs are not those of this computer
     if torch is None or not hasattr(torch, "overrides"):
         yield None
         return
     with ExitStack() as stack:
-        redirects = cuda and not torch.cuda.is_available()
+        redirects = cuda and (is_node or not torch.cuda.is_available())
         if cuda:
             for name, value in _functions(torch, target, machine).items():
                 if redirects or name in _PROPERTIES:

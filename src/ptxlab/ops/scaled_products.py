@@ -51,7 +51,8 @@ def scaled_matmul(
     gradients, as if they were not rounded: products of f16 or bf16 with the other matrix as it was rounded. 8-bit
     floats have none: torch would round it to the same type, without a scale.
     """
-    if (is_traced() or is_torch(a.__class__)) and max(a.dtype.itemsize, b.dtype.itemsize) > 1:
+    are_tensors = is_traced() or (is_torch(a.__class__) and is_torch(b.__class__))
+    if are_tensors and max(a.dtype.itemsize, b.dtype.itemsize) > 1:
         return _of_wide((a, b), (scale_a, scale_b), out, out_type)
     if out is None and is_traced():
         return calls.operator(a, b, scale_a, scale_b, out_type)
