@@ -49,7 +49,7 @@ exists (x == 1)
 """
 LAUNCH = ["k.ptx", "--block", "4", "--arg", "u32[4]=zeros"]
 COMMANDS = [
-    ["check", "k.ptx"],
+    ["check", "k.ptx", "."],
     ["run", *LAUNCH],
     ["run", *LAUNCH, "--seeds", "2"],
     ["run", *LAUNCH, "--record", "k.ptxtrace"],
