@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from ptxlab.cli.compiling import CUDA, Compiling, refuse_options
+from ptxlab.cli.compiling import CUDA, PYTHON, Compiling, refuse_options
 from ptxlab.cli.files import (
     STANDARD_INPUT,
     Progress,
@@ -24,7 +24,6 @@ from ptxlab.cli.files import (
 )
 from ptxlab.cli.findings import format_option, show_findings, show_statistics, status_of
 from ptxlab.cli.gates import exclude_option, exclusions, failing, gate_options, wanted
-from ptxlab.cli.ptx import PYTHON, execute, raising_usage_errors
 from ptxlab.report import Diagnostic, Format, PtxError, apply_edits, certain_edits
 
 _PASSES = 2  # a byte order mark hides all that follows it
@@ -162,6 +161,7 @@ def check_python(file: Path, target: str | None) -> list[Diagnostic]:
     from ptxlab.author.kernel import Kernel
     from ptxlab.author.module import Module
     from ptxlab.check import check
+    from ptxlab.cli.ptx import execute, raising_usage_errors
 
     found: dict[Diagnostic, None] = {}
     for one in execute(file):

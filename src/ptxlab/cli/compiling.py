@@ -15,7 +15,7 @@ from ptxlab.report import Diagnostic, PtxError
 if TYPE_CHECKING:
     from ptxlab.toolchain import Compilation
 
-CUDA = ".cu"
+CUDA, PYTHON = ".cu", ".py"
 _GIVEN = "ptxlab.options"  # in the context: the words after `--`
 _TO_PTXAS = ("-Xptxas", "--ptxas-options")
 

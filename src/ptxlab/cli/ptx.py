@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptxlab.cli.compiling import CUDA, Compiling, compile_file, refuse_options, show_compiler_warnings
+from ptxlab.cli.compiling import CUDA, PYTHON, Compiling, compile_file, refuse_options, show_compiler_warnings
 from ptxlab.cli.files import STANDARD_INPUT, chosen_target_option, name_of, path_argument, read_object, write_file
 from ptxlab.cli.findings import show_findings, status_of
 from ptxlab.cli.launching import listed
@@ -22,7 +22,6 @@ from ptxlab.report import PtxError
 if TYPE_CHECKING:
     from ptxlab.toolchain import Part
 
-PYTHON = ".py"
 _KERNEL = re.compile(r"^\s*(?:\.\w+\s+)*\.entry\s+([\w$%]+)", re.MULTILINE)
 
 
