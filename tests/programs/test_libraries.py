@@ -50,8 +50,8 @@ def test_memory_that_is_too_small_is_found(program: Path, capfd: pytest.CaptureF
 def test_a_program_is_linked_where_the_library_is_not(tmp_path: Path) -> None:
     """By what its linker says is missing: first the library that it names, then calls that no library has."""
     source = tmp_path / "main.c"
-    source.write_text("int cublasOfNobody(int*); int main() { int v; return cublasOfNobody(&v); }\n")
-    command = [compiler(), str(source), "-o", str(tmp_path / "program"), "-lcublas_of_nobody"]
+    source.write_text("int cublasUnheardOf(int*); int main() { int v; return cublasUnheardOf(&v); }\n")
+    command = [compiler(), str(source), "-o", str(tmp_path / "program"), "-lcublas_unheard_of"]
     for _ in range(3):
         linked = subprocess.run(command, capture_output=True, text=True)
         command += write_placeholders(tmp_path, linked.stderr)
