@@ -89,6 +89,9 @@ def test_kernels_in_python(tmp_path: Path) -> None:
     )  # fmt: skip
     file.write_text(PYTHON.replace("i < n", "n < 4").replace("ptx.tid.x ^ x[1]", "x[1]"))
     assert run("check", file).exit_code == 0
+    file.write_text("kernel = 1\n")  # nothing was checked, which is not the same as nothing found
+    result = run("check", file)
+    assert (result.exit_code, "has no kernel" in result.stderr) == (2, True)
 
 
 def test_a_wrong_file_full(wrong: Path) -> None:

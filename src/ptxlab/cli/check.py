@@ -161,14 +161,16 @@ def check_python(file: Path, target: str | None) -> list[Diagnostic]:
     from ptxlab.author.kernel import Kernel
     from ptxlab.author.module import Module
     from ptxlab.check import check
-    from ptxlab.cli.ptx import execute, raising_usage_errors
+    from ptxlab.cli.ptx import NO_KERNEL, execute, raising_usage_errors
 
     found: dict[Diagnostic, None] = {}
-    for one in execute(file):
+    kernels = [one for one in execute(file) if isinstance(one, Kernel | Module)]
+    if not kernels:
+        raise click.UsageError(NO_KERNEL.format(file))
+    for one in kernels:
         try:
-            if isinstance(one, Kernel | Module):
-                with raising_usage_errors(file):
-                    found |= dict.fromkeys(check(one.module, target))
+            with raising_usage_errors(file):
+                found |= dict.fromkeys(check(one.module, target))
         except PtxError as wrong:  # while it is written
             found |= dict.fromkeys(each for each in wrong.diagnostics if each.code != "missing-argument")
     return list(found)

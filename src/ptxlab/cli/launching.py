@@ -17,6 +17,7 @@ from ptxlab.cli.arguments import parse_argument, parse_setting
 from ptxlab.cli.compiling import CUDA
 from ptxlab.cli.findings import LISTED
 from ptxlab.cli.plain_arguments import Argument
+from ptxlab.device.detectors import DETECTORS
 from ptxlab.report import Diagnostic, PtxError, error
 from ptxlab.report.nearest import nearest
 
@@ -103,22 +104,7 @@ def _gpu(context: click.Context, parameter: click.Parameter, value: str | None) 
     return value
 
 
-_DETECTOR = click.Choice(
-    [
-        "data-race",
-        "lockstep-dependence",
-        "unordered-collective",
-        "missing-proxy-fence",
-        "missing-tensor-fence",
-        "mismatched-descriptor",
-        "one-sided-synchronization",
-        "stale-phase",
-        "unread-accumulators",
-        "undefined-shuffle",
-        "uninitialized-read",
-        "uninitialised-read",  # as it was spelled before
-    ]
-)
+_DETECTOR = click.Choice(sorted(DETECTORS | {"uninitialised-read"}))  # and as it was spelled before
 _DETECTOR_OPTIONS = (
     click.option("--detectors/--no-detectors", default=True,
                  help="Run the detectors: races, uninitialized reads and others. Bounds are always checked."),

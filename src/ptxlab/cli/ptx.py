@@ -22,6 +22,7 @@ from ptxlab.report import PtxError
 if TYPE_CHECKING:
     from ptxlab.toolchain import Part
 
+NO_KERNEL = "`{}` has no kernel: none of its names is one of `ptxlab.author`"
 _KERNEL = re.compile(r"^\s*(?:\.\w+\s+)*\.entry\s+([\w$%]+)", re.MULTILINE)
 
 
@@ -119,7 +120,7 @@ def written_by(path: Path, target: str | None, entry: str | None) -> str:
     if len(found) != 1:
         names = ", ".join(f"`{one.name}`" for one in made if isinstance(one, Kernel))
         raise click.UsageError(f"`--entry` is required: the kernels are {names}" if names else
-                               f"`{path}` has no kernel: none of its names is one of `ptxlab.author`")  # fmt: skip
+                               NO_KERNEL.format(path))  # fmt: skip
     return next(iter(found.values()))
 
 

@@ -9,6 +9,7 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ptxlab.device.detectors import DETECTORS
 from ptxlab.device.record import Record
 from ptxlab.isa.gpus import gpu_named
 from ptxlab.report.diagnostic import current_code
@@ -20,22 +21,6 @@ Extent = int | Sequence[int]
 """Extents as a user writes them: `4`, `(4,)`, `(4, 2)` or `(4, 2, 1)`."""
 Extents = tuple[int, int, int]
 
-# What is checked while a kernel runs and can be left out; what stops a kernel is always reported.
-DETECTORS = frozenset(
-    (
-        "data-race",
-        "lockstep-dependence",
-        "unordered-collective",
-        "missing-proxy-fence",
-        "missing-tensor-fence",
-        "mismatched-descriptor",
-        "one-sided-synchronization",
-        "stale-phase",
-        "unread-accumulators",
-        "undefined-shuffle",
-        "uninitialized-read",
-    )
-)
 
 # Which `mul` and `add` without a rounding modifier become one `fma`; see `ptxlab.isa.contraction`.
 CONTRACTIONS = ("none", "all", "ptxas")
