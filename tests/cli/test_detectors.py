@@ -8,7 +8,7 @@ from click.testing import CliRunner
 import ptxlab
 from ptxlab.cli.launching import _DETECTOR
 from ptxlab.cli.run import command
-from ptxlab.device.options import DETECTORS
+from ptxlab.device.detectors import DETECTORS
 
 RACE = """.version 8.0
 .target sm_80

@@ -7,7 +7,8 @@ import pytest
 
 import ptxlab
 from ptxlab.author import Kernel
-from ptxlab.device.options import DETECTORS, LaunchOptions
+from ptxlab.device.detectors import DETECTORS
+from ptxlab.device.options import LaunchOptions
 from ptxlab.ir import Function
 
 # What the documentation promises, with defaults.

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.device.coverage import Coverage
+from ptxlab.device.detectors import DETECTORS
 from ptxlab.device.limits import check_cluster, check_launch
-from ptxlab.device.options import DETECTORS, Extents, LaunchOptions
+from ptxlab.device.options import Extents, LaunchOptions
 from ptxlab.device.result import Recording, Result
 from ptxlab.emulate.explain.counters import count
 from ptxlab.emulate.explain.coverage import schedule_of

@@ -17,7 +17,8 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.device.arguments import AddressSpace
 from ptxlab.device.coverage import Coverage
-from ptxlab.device.options import DETECTORS, LaunchOptions
+from ptxlab.device.detectors import DETECTORS
+from ptxlab.device.options import LaunchOptions
 from ptxlab.device.regions import Region
 from ptxlab.device.result import Result
 from ptxlab.emulate.abi import state

@@ -12,7 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import gpu, ir
-from ptxlab.device.options import DETECTORS, Extent, LaunchOptions
+from ptxlab.device.detectors import DETECTORS
+from ptxlab.device.options import Extent, LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.emulate.launch import launch as emulate
 from ptxlab.emulate.search.seeds import copies_of, raised, try_seeds

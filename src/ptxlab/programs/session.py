@@ -22,10 +22,11 @@ import numpy
 
 from ptxlab import ir
 from ptxlab.device import layout
+from ptxlab.device.detectors import DETECTORS
 from ptxlab.device.driver_maps import encode_tiled
 from ptxlab.device.host_memory import HostMemory, RawArguments
 from ptxlab.device.limits import available
-from ptxlab.device.options import DETECTORS, LaunchOptions
+from ptxlab.device.options import LaunchOptions
 from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
 from ptxlab.device.result import Result

@@ -15,7 +15,8 @@ from unittest.mock import patch
 import numpy
 
 from ptxlab import ir
-from ptxlab.device.options import DETECTORS, LaunchOptions
+from ptxlab.device.detectors import DETECTORS
+from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.frameworks.arrays import Arrays, NumpyArray
 from ptxlab.frameworks.packages import package
