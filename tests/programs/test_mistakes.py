@@ -73,6 +73,8 @@ def test_a_pointer_of_the_host_is_called_one(program: Path) -> None:
     assert help.text.startswith("the address is one of the host's memory: give the kernel memory of `cudaMalloc`")
     (found,) = [one for one in _run(program, "out_of_bounds_kernel").findings if one.level != "note"]
     assert not any("host" in one.text for one in found.helps)
+    assert sum("bytes" in note for note in found.notes) == 1  # the size is said once, then where it was made
+    assert any(re.fullmatch(r"allocation \d+ was made at .*mistakes\.cu:\d+", note) for note in found.notes)
 
 
 def test_leak_is_a_note(program: Path) -> None:

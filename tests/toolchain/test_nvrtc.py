@@ -72,6 +72,14 @@ def test_a_message_about_another_file_is_reported_without_a_span() -> None:
     assert diagnostic.notes == ("in `other.h`, line 3",)
 
 
+def test_what_cuda_13_took_away_is_said() -> None:
+    log = 'k.cu(2): error: class "cudaDeviceProp" has no member "clockRate"\n'
+    (found,) = read_log(log, Source("k.cu", "int main() {\n  p.clockRate;\n}\n"))
+    assert "cudaDeviceGetAttribute(&value, cudaDevAttrClockRate, device)" in found.helps[0].text
+    (other,) = read_log(log.replace("clockRate", "clockrate"), Source("k.cu", "\n\n"))
+    assert not other.helps
+
+
 def test_a_library_that_is_missing() -> None:
     with pytest.raises(PtxError, match="which is not a file"):
         find("nvrtc", "/nowhere/libnvrtc.so")

@@ -75,16 +75,19 @@ def _of_device(one: Diagnostic, log: Log, lines: HostLines) -> Diagnostic:
     """A finding of a kernel, with the places of allocations that it names, and of the launch."""
     texts = [one.message, *(label.text for label in one.labels), *one.notes]
     named = dict.fromkeys(int(number) for text in texts for number in _ALLOCATION.findall(text))
-    notes = [note for number in named if (note := _spell(number, log.allocations, lines)) is not None]
+    notes = [note for number in named if (note := _spell(number, log.allocations, lines, texts)) is not None]
     launched = log.launched_at.get(next(at for at, other in enumerate(log.device) if other is one), ())
     if launched and (where := lines.spell(launched)):
         notes.append(f"launched at {where}")
     return replace(one, notes=(*one.notes, *notes))
 
 
-def _spell(number: int, allocations: Sequence[AllocationRecord], lines: HostLines) -> str | None:
+def _spell(number: int, allocations: Sequence[AllocationRecord], lines: HostLines, said: Sequence[str]) -> str | None:
+    """The size of an allocation, unless it is said already, and where it was made."""
     if not 1 <= number <= len(allocations):
         return None
     record = allocations[number - 1]
     where = lines.spell(record.made)
+    if any(f"allocation {number} has" in text for text in said):
+        return f"allocation {number} was made at {where}" if where else None
     return f"allocation {number} has {record.size:,} bytes{f', allocated at {where}' if where else ''}"

@@ -35,6 +35,18 @@ _HELPS = {
         "cublas_v2.h": "cublas", "cublasLt.h": "cublas", "curand.h": "curand", "curand_kernel.h": "curand",
         "cufft.h": "cufft", "cusparse.h": "cusparse", "cusolverDn.h": "cusolver",
     }.items()
+} | {
+    f'class "cudaDeviceProp" has no member "{member}"':
+        f"CUDA 13 took it away; `cudaDeviceGetAttribute(&value, cudaDevAttr{attribute}, device)` gives it"
+    for member, attribute in {
+        "clockRate": "ClockRate", "memoryClockRate": "MemoryClockRate", "deviceOverlap": "GpuOverlap",
+        "kernelExecTimeoutEnabled": "KernelExecTimeout", "computeMode": "ComputeMode",
+        "singleToDoublePrecisionPerfRatio": "SingleToDoublePrecisionPerfRatio",
+    }.items()
+} | {
+    'no suitable constructor exists to convert from "int" to "cudaMemLocation"':
+        "CUDA 13 takes a location: `{cudaMemLocationTypeDevice, device}`, or `{cudaMemLocationTypeHost, 0}`; "
+        "`cudaMemPrefetchAsync` has flags, 0, after it",
 }  # fmt: skip
 
 
