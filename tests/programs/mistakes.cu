@@ -356,6 +356,11 @@ void sleeping() {
     fflush(stdout);
     sleep(60);
 }
+void too_large() {
+    int* d;
+    printf("%d ", cudaMalloc(&d, 130ull << 30));  // a GPU of 141 GB has it
+    printf("%d\n", cudaMalloc(&d, 900ull << 30));  // none has it
+}
 void leak() {
     int* d = device();
     cudaMemset(d, 0, bytes);
@@ -462,7 +467,7 @@ int main(int argc, char** argv) {
         CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(file_unsynchronized), CASE(file_right), CASE(pinned_right),
         CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(host_pointer),
         CASE(race),
-        CASE(race_right), CASE(leak), CASE(event_before), CASE(copy_from_offset), CASE(symbol_offset), CASE(free_of_malloc),
+        CASE(race_right), CASE(leak), CASE(too_large), CASE(event_before), CASE(copy_from_offset), CASE(symbol_offset), CASE(free_of_malloc),
         CASE(memset_of_host), CASE(destroyed_stream), CASE(large_grid), CASE(managed_after_free), CASE(unsynchronized_count),
         CASE(failed_assert), CASE(shared_beyond), CASE(misaligned_pair), CASE(early_return), CASE(kernels_right),
     };

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ptxlab.device.limits import available
 from ptxlab.programs.building import build
 from ptxlab.programs.program import ProgramOptions, ProgramResult, run_program
 from ptxlab.programs.session import VIEW_SIZE
@@ -81,6 +82,14 @@ def test_leak_is_a_note(program: Path) -> None:
     (found,) = _run(program, "leak").findings
     assert (found.level, found.code) == ("note", "leak")
     assert found.message == "1 allocation, 1024 bytes in all, not freed when the program ended"
+
+
+@pytest.mark.skipif(available() > 250 << 30, reason="this machine has the memory")
+def test_want_of_memory_of_this_machine_is_a_note(program: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (found,) = _run(program, "too_large").findings
+    assert (found.level, found.code) == ("note", "out-of-memory")
+    assert found.message.startswith(f"an allocation of {130 << 30} bytes fails")
+    assert capfd.readouterr().out == "2 2\n"
 
 
 def test_program_ends_with_its_session(program: Path) -> None:

@@ -12,7 +12,7 @@ from ptxlab.programs.lines import HostLines
 from ptxlab.programs.session import AllocationRecord, HostFinding, Log
 from ptxlab.report import Diagnostic, Label, error, warning
 
-_NOTES, _OF_FREED = ("leak", "missing-device"), ("use-after-free", "double-free")
+_NOTES, _OF_FREED = ("leak", "missing-device", "out-of-memory"), ("use-after-free", "double-free")
 _ALLOCATION = re.compile(r"(?<![\w])allocation (\d+)\b")
 
 

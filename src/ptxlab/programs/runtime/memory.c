@@ -18,10 +18,21 @@ uint64_t memory_free(void) {
   return in_use < all ? all - in_use : 0;
 }
 
+// The GPU has room for an allocation, but not this machine: the program alone could not tell.
+static void say_limit(uint64_t size) {
+  uint64_t gpu = (uint64_t)device_number("memory") << 20;
+  if (size <= memory_free() || size > gpu || in_use > gpu - size) return;
+  char message[300];
+  snprintf(message, sizeof message, "an allocation of %llu bytes fails: ptxlab gives GPUs %llu bytes on this machine, and %llu are in use",
+           (unsigned long long)size, (unsigned long long)memory_limit(), (unsigned long long)in_use);
+  finding("out-of-memory", message, 0, "run the program with smaller sizes, or where more memory is free: half of it is for GPUs");
+}
+
 Allocation *allocate(uint64_t size, Kind kind) {
   LOCKED;
   start();
   uint64_t whole = (size + PAGE - 1) / PAGE * PAGE;
+  say_limit(size);
   if (size > memory_free() || next_address + whole + GAP > VIEW + VIEW_SIZE) return 0;
   if (used == capacity) table = realloc(table, (capacity = 2 * capacity + 64) * sizeof *table);
   Allocation *one = calloc(1, sizeof *one);
