@@ -29,6 +29,7 @@ _PARALLELISM = "ptxlab does not run a kernel that launches kernels; launch the i
 _HELPS = {
     "kernel launch from __device__ or __global__ functions requires": _PARALLELISM,
     "device-side kernel launch could not be processed": _PARALLELISM,
+    "nvToolsExt.h: No such file": "CUDA 13 has `nvtx3/nvToolsExt.h` instead; `pip install nvidia-nvtx` has it too",
 } | {
     f"{header}: No such file": f"`pip install nvidia-{name}` has it, as a whole CUDA toolkit has"
     for header, name in {
