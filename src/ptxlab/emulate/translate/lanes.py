@@ -11,83 +11,30 @@ runs for very long, in which a thread may poll what others write: the lanes cont
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.abi.code import GROUP
-from ptxlab.emulate.runtime.schedule.barrier import ALIGNED
-from ptxlab.emulate.translate import lane_memory
 from ptxlab.emulate.translate.frame import Frame
 from ptxlab.emulate.translate.function import Function
 from ptxlab.emulate.translate.hints import LoopHints
+from ptxlab.emulate.translate.lane_frames import save_each
+from ptxlab.emulate.translate.lane_machine import LaneMachine
+from ptxlab.emulate.translate.lane_refusals import refuse
 from ptxlab.emulate.translate.lane_registers import Key, LaneRegisters
-from ptxlab.emulate.translate.lane_text import LaneBuilder, NotTogetherError, Shape, Varying, wide
-from ptxlab.emulate.translate.machine import LlvmMachine
-from ptxlab.emulate.translate.registers import variable
-from ptxlab.emulate.translate.saving import members
+from ptxlab.emulate.translate.lane_text import LaneBuilder, NotTogetherError, Shape, wide
 from ptxlab.emulate.translate.undefined import Undefined
-from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of
 from ptxlab.ir.flow import END
 from ptxlab.isa import Jump, Match
-from ptxlab.isa.types import type_named
 from ptxlab.native import offset_of, size_of
 
-if TYPE_CHECKING:
-    from ptxlab.isa.effects import Access, Effects
-
 MOST_TEXT = 200_000  # characters of LLVM IR for lanes, which LLVM optimizes in about a second
-MOST_INSTRUCTIONS = 1_000  # of a function that surely becomes no more
 PASSES = 12  # over a function, until what its registers hold is known
 TURNS = 256  # of as many backward jumps as a thread takes in one turn, until lanes continue as threads
 _NONE = "zeroinitializer"
 _ALL = "splat (i1 true)"
-_JUMPS = (None, Jump.BRANCH, Jump.RETURN, Jump.EXIT)
-
-
-class LaneMachine(LlvmMachine):
-    """The machine of lanes: memory is accessed by all of them, and what only a thread can do is refused."""
-
-    function: LaneFunction
-
-    def load(
-        self,
-        address: LlvmAddress,
-        type: str,
-        count: int = 1,
-        *,
-        when: LlvmValue | None = None,
-        order: str = "",
-    ) -> tuple[LlvmValue, ...]:
-        if when is not None:
-            raise NotTogetherError("a load under a condition")
-        return lane_memory.load(self.function, address, type_named(type), count, order)
-
-    def store(
-        self, address: LlvmAddress, values: Sequence[LlvmValue], *, when: LlvmValue | None = None, order: str = ""
-    ) -> None:
-        if when is not None:
-            raise NotTogetherError("a store under a condition")
-        lane_memory.store(self.function, address, values, order)
-
-    def barrier(
-        self, number: LlvmValue, count: LlvmValue | None, *, value: LlvmValue | None = None, waits: bool = True
-    ) -> LlvmValue:
-        """Arrive at a barrier of the block with all lanes that have not exited, and stay until it opens."""
-        function, builder = self.function, self.function.builder
-        assert self.match is not None
-        if value is not None or not waits or function.guard is not None or function.waiting[function.block_number]:
-            raise NotTogetherError("a barrier that lanes come to one by one")
-        function.save(function.mask(), function.live.across(function.position), function.single.frame.last_resume)
-        how = 1 | (ALIGNED if self.match.effects.aligned else 0)
-        with builder.each_lane(function.mask()):
-            self.runtime("arrive_at_barrier", number, 0 if count is None else count, how, 0, self.number)
-            self.check()
-        builder.close("ret void")
-        function.resume(function.live.across(function.position))
-        return LlvmValue(function, type_named("u64"), "0")  # lanes that bring nothing ask for nothing
 
 
 class LaneFunction(Function):
@@ -128,7 +75,7 @@ class LaneFunction(Function):
         self.guard: str | None = None  # the lanes in which the guard of an instruction holds, where they differ
         self.waiting, self.is_partial = self._find_waiting()
         self.entries: set[int] = set()
-        self._resumes: list[tuple[int, str]] = []  # points after waits, by the numbers that threads have for them
+        self.resumes: list[tuple[int, str]] = []  # points after waits, by the numbers that threads have for them
 
     def text(self) -> str:
         """The function as LLVM IR; the last time after that for threads."""
@@ -141,7 +88,7 @@ class LaneFunction(Function):
         lines += [f"  %active.count = alloca i64\n  store i64 {GROUP}, ptr %active.count"]
         for block in sorted(self.waiting):
             lines.append(f"  %wait.{block} = alloca {wide('i1')}\n  store {wide('i1')} {_NONE}, ptr %wait.{block}")
-        cases = " ".join(f"i32 {number}, label %{label}" for number, label in [(0, "start"), *self._resumes])
+        cases = " ".join(f"i32 {number}, label %{label}" for number, label in [(0, "start"), *self.resumes])
         return [*lines, f"  switch i32 %resume, label %elsewhere [ {cases} ]", "elsewhere:", "  ret void"]
 
     # Which lanes execute.
@@ -409,156 +356,10 @@ class LaneFunction(Function):
             self._exit_lanes(mask)
             return
         self.entries.add(block)
-        self._save_each(mask, self.live.at_start[block], self.single.frame.entries.get(block, 0))
+        save_each(self, mask, self.live.at_start[block], self.single.frame.entries.get(block, 0))
         with self.builder.each_lane(mask):
             for name, value in (
                 ("waiting.instruction", self.first + self.flow.blocks[block].start),
                 ("status", thread_parts.YIELDED),
             ):
                 self.store_field(name, "i32", value)
-
-    # Waits.
-
-    def save(self, mask: str | None, live: int, resumes: Mapping[int, int]) -> None:
-        """Save registers of lanes in their frames, as threads do: after a wait either continues."""
-        resume = resumes.get(self.position, 0)
-        if mask is not None:
-            self._save_each(mask, live, resume)
-            return
-        builder, frames = self.builder, self._frames()
-        for type, vector, scalar, offset in self._slots(live):
-            for lane, frame in enumerate(frames):
-                at = builder.plain(f"getelementptr i8, ptr {frame}, i64 {offset}")
-                one = scalar or builder.plain(f"extractelement {wide(type)} {vector}, i64 {lane}")
-                builder.lines.append(f"  store {type} {one}, ptr {at}")
-        for lane in range(GROUP):
-            offset = lane * size_of(state.Thread) + offset_of(state.Thread, "resume")
-            at = builder.plain(f"getelementptr i8, ptr %thread, i64 {offset}")
-            builder.lines.append(f"  store i32 {resume}, ptr {at}")
-
-    def _save_each(self, mask: str, live: int, resume: int) -> None:
-        """Save registers of some lanes, one after the other."""
-        builder = self.builder
-        kept = [(type, builder.buffer(type, vector), offset) for type, vector, _, offset in self._slots(live, True)]
-        with builder.each_lane(mask):
-            frame = self.load_field("memory.frame", "ptr")
-            for type, buffer, offset in kept:
-                slot = builder.plain(f"getelementptr i8, ptr {frame}, i64 {offset}")
-                builder.lines.append(f"  store {type} {builder.element(type, buffer)}, ptr {slot}")
-            self.store_field("resume", "i32", resume)
-
-    def _slots(self, live: int, widens: bool = False) -> Iterator[tuple[str, str, str, int]]:
-        """The types of registers, their values as vectors or, if they are uniform, scalars, and their slots."""
-        builder = self.builder
-        for index in members(live):
-            register = self.registers.by_index[index]
-            type = bits_of(register.type)
-            for element in range(register.vector):
-                text = builder.value(f"load {type}, ptr {variable(register, element)}")
-                offset = self.single.frame.offset((index, element), register.type.width // 8)
-                is_scalar = text not in builder.shapes and not widens
-                yield type, "" if is_scalar else builder.widened(type, text), text if is_scalar else "", offset
-
-    def _frames(self) -> list[str]:
-        """The frames of all lanes, which are neighbors."""
-        builder = self.builder
-        at = builder.plain(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'code.frame_size')}")
-        size = builder.plain(f"zext i32 {builder.plain(f'load i32, ptr {at}')} to i64")
-        offsets = [builder.plain(f"mul i64 {size}, {lane}") for lane in range(GROUP)]
-        return [builder.plain(f"getelementptr i8, ptr %frame, i64 {offset}") for offset in offsets]
-
-    def resume(self, live: int) -> None:
-        """Continue after a wait, with all lanes: they may have waited as threads."""
-        builder = self.builder
-        label, on = builder.new_label("resume"), builder.new_label("on")
-        self._resumes.append((self.single.frame.last_resume.get(self.position, 0), label))
-        builder.label(label)
-        frames = self._frames()
-        is_even = "true"
-        for index in members(live):
-            register = self.registers.by_index[index]
-            for element in range(register.vector):
-                even = self._fetch(register, element, frames)
-                is_even = even if is_even == "true" else builder.plain(f"and i1 {is_even}, {even}")
-        apart = builder.new_label("apart")
-        builder.branch(is_even, on, apart, likely=True)
-        builder.label(apart)
-        builder.close("ret void")
-        builder.label(on)
-        self.hints.resume(self.block_number)
-        self.registers.forget()
-        self.registers.begin_instruction()
-
-    def _fetch(self, register: ir.Register, element: int, frames: Sequence[str]) -> str:
-        """Fetch a register back from the frames; whether lanes are as evenly spaced as it is thought to be."""
-        builder, type, held = self.builder, bits_of(register.type), variable(register, element)
-        offset = self.single.frame.offset((register.index, element), register.type.width // 8)
-        shape = builder.variables.get(held)
-        count = GROUP if shape is not None else 1
-        ones = []
-        for frame in frames[:count]:
-            at = builder.plain(f"getelementptr i8, ptr {frame}, i64 {offset}")
-            ones.append(builder.plain(f"load {type}, ptr {at}"))
-        if shape is None:
-            builder.lines.append(f"  store {type} {ones[0]}, ptr {held}")
-            self.registers.keep_raw(register, ones[0], type)
-            return "true"
-        vector = "poison"
-        for lane, one in enumerate(ones):
-            vector = builder.vector(f"insertelement {wide(type)} {vector}, {type} {one}, i64 {lane}")
-        if isinstance(shape, Varying):
-            builder.lines.append(f"  store {wide(type)} {vector}, ptr {held}")
-            self.registers.keep_raw(register, vector, wide(type))
-            return "true"
-        builder.lines.append(f"  store {type} {ones[0]}, ptr {held}")
-        if shape.extension is not None:  # that it does not wrap around is known, not what it was
-            builder.lines.append(f"  store i32 {1 << 30}, ptr {held}.start")
-        expected = builder.widened(type, builder.linear(builder.plain(f"freeze {type} {ones[0]}"), shape.stride))
-        same = builder.plain(f"icmp eq {wide(type)} {vector}, {expected}")
-        return builder.plain(f"call i1 @llvm.vector.reduce.and.v{GROUP}i1({wide('i1')} {same})")
-
-
-def refuse(function: Function) -> None:
-    """Say what of a function lanes cannot do together."""
-    unit = function.unit
-    reasons: list[tuple[str, bool]] = [
-        ("calls", len(unit.functions) > 1 or bool(unit.services)),
-        ("detectors, preemption, a profile or a recording", _is_observed(function)),
-        ("clusters", unit.ranked),
-        ("atomic operations or strong accesses", unit.talks or bool(function.points)),
-        ("local memory", bool(function.locals.size)),
-        ("the carry flag", function.uses_carry),
-        ("its size", unit.flat or len(function.instructions) > MOST_INSTRUCTIONS),
-    ]
-    for reason, holds in reasons:
-        if holds:
-            raise NotTogetherError(reason)
-    for instruction, match in zip(function.instructions, function.matches, strict=True):
-        if instruction.opcode.jump not in _JUMPS or (match is not None and not _is_plain(match.effects)):
-            raise NotTogetherError(instruction.opcode.text)
-
-
-def _is_observed(function: Function) -> bool:
-    unit = function.unit
-    return bool(unit.tracking.checks or unit.preemption or unit.counting.profile or function.recording)
-
-
-def _is_plain(effects: Effects) -> bool:
-    """Whether an instruction only computes, or loads and stores."""
-    return not (
-        effects.steps
-        or effects.fences
-        or effects.converges
-        or effects.barrier == "cluster"
-        or effects.elects
-        or effects.more_registers
-        or effects.fewer_registers
-        or effects.mma
-        or not all(map(_is_weak, effects.accesses))
-    )
-
-
-def _is_weak(access: Access) -> bool:
-    """Whether an access is a load or store that no other thread waits for."""
-    is_plain = access.kind != "update" and not access.is_async and access.space != "local"
-    return is_plain and access.order in ("weak", "constant")
