@@ -8,7 +8,7 @@ from ptxlab.emulate import launch as launching
 from ptxlab.emulate.abi.code import GROUP
 from tests.emulate.kernels import CASES, Case, Launch
 from tests.emulate.launching import kernel
-from tests.emulate.together import compare, compare_case, compare_random, launch_all
+from tests.emulate.together import Comparison, compare, compare_case, compare_random, launch_all
 
 GLOBAL_INDEX = """
     mov.u32 %r1, %tid.x;
@@ -204,15 +204,23 @@ join:
 }
 
 
-def check(body: str, arrays: list[np.ndarray], block: int = 48, grid: int = 2) -> None:
-    """Have a kernel, which starts with the addresses of its elements, do the same both ways."""
+def compare_body(body: str, arrays: list[np.ndarray], block: int, grid: int, detectors: bool = False) -> Comparison:
+    """What comes of a kernel, which starts with the addresses of its elements, both ways."""
     text = ptxlab.format(kernel(GLOBAL_INDEX + body, ".u64 x, .u64 y").module)
-    found = compare(
-        "k", lambda: ptxlab.parse(text), lambda: [Launch("k", grid, block, [array.copy() for array in arrays])]
-    )
-    assert found.apart == ()
-    assert found.together > 0
-    assert found.differs == ""
+
+    def make() -> list[Launch]:
+        return [Launch("k", grid, block, [array.copy() for array in arrays])]
+
+    return compare("k", lambda: ptxlab.parse(text), make, detectors)
+
+
+def check(body: str, arrays: list[np.ndarray], block: int = 48, grid: int = 2) -> None:
+    """Have a kernel do the same both ways, without detectors and with them."""
+    for detectors in (False, True):
+        found = compare_body(body, arrays, block, grid, detectors)
+        assert found.apart == ()
+        assert found.together > 0 or (detectors and found.found)
+        assert found.differs == ""
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)

@@ -62,9 +62,8 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
         if timeout is not None and until is not None:
             until = min(time.perf_counter() + timeout, until)
         result, outcome = _run(compiled, emulated, args, options, configuration, until)
-        if not options.detectors:
-            key = emulated.digest, kernel.name
-            _spent[key] = _spent.get(key, 0) + result.seconds
+        key = emulated.digest, kernel.name
+        _spent[key] = _spent.get(key, 0) + result.seconds
     if outcome == "interrupted":
         raise Interrupted(result.diagnostics)
     if is_failure(result.diagnostics, options.on_error):
@@ -80,8 +79,9 @@ def compiled_for(
     checks = bool(options.detectors)
     module, digest = emulated.module, emulated.digest
     record = None if options.record is None else options.record.recorded
-    is_watched = checks or options.profile or preemption != NEVER or record is not None
-    together = not is_watched and (_threads(options) >= MANY_THREADS or _spent.get((digest, kernel.name), 0) >= SHORT)
+    key = digest, kernel.name
+    is_watched = options.profile or preemption != NEVER or record is not None or (checks and key in _apart)
+    together = not is_watched and (_threads(options) >= MANY_THREADS or _spent.get(key, 0) >= SHORT)
     return compile_kernel(
         module, kernel, digest, checks, options.profile, preemption, arithmetic, until, record, together
     )
@@ -93,6 +93,7 @@ def _threads(options: LaunchOptions) -> int:
 
 
 _spent: dict[tuple[str, str], float] = {}  # seconds that kernels have run in this process
+_apart: set[tuple[str, str]] = set()  # kernels in which lanes together found something; mostly they will again
 
 
 def _run(
@@ -105,15 +106,21 @@ def _run(
 ) -> tuple[Result, str | None]:
     """What came of a kernel that has been compiled, and how it ended if not by itself."""
     memory = emulated.memory
-    running = RunningLaunch(compiled, memory, args, configuration, _workers(compiled, options))
+    workers = _workers(compiled, options)
+    running = RunningLaunch(compiled, memory, args, configuration, workers)
     memory.host.ran_on = None
     if options.profile:
         running.profile()
     try:
         result, outcome = result_of(running, options, until)
-        if outcome == "failed":
+        while outcome == "failed":
             running.put_back()
-            again = RunningLaunch(compiled, memory, args, configuration, 1)
+            if running.found_together:
+                _apart.add((emulated.digest, compiled.kernel.name))
+            else:
+                workers = 1
+            together = running.is_together and not running.found_together
+            again = RunningLaunch(compiled, memory, args, configuration, workers, together=together)
             running.end()
             running = again
             result, outcome = result_of(running, options, until)

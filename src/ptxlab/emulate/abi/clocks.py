@@ -172,5 +172,7 @@ class History:
     versions: u64  # of variables so far
     is_trial: u32  # whether other cores run blocks at the same time, each with a history of its own
     is_serial: u32  # whether what was found may depend on the order of blocks, so that one core has to find it
+    is_together: u32  # whether lanes execute the kernel together, and what is found ends the trial
+    unused: u32
     grids: GridOrder
     undefined: Pointer[UndefinedValue]  # by bits of sources and by lanes

@@ -42,6 +42,7 @@ BAD_SURFACE_COORDINATE = 34
 BAD_METADATA = 35  # `value`: the chunk of four bits, `limit`: the row
 BAD_MULTICAST = 36
 DIVERGENT_REGISTERS = 37  # `value`: the warp that executed other `setmaxnreg` than that of the thread
+APART = 38  # no fault: lanes that execute the kernel together have found something that threads are to report
 
 
 class CallReason(IntEnum):

@@ -68,10 +68,10 @@ EXPLAINERS: dict[int, Callable[[FaultSnapshot], Diagnostic]] = {
 
 def explain(launch: RunningLaunch, outcome: str | None, timeout: float | None) -> list[Diagnostic]:
     """Everything that a launch found wrong."""
-    faulty = [worker for worker in launch.workers if worker.fault.get("kind")]
+    faulty = [worker for worker in launch.workers if worker.fault.get("kind") not in (0, faults.APART)]
     faulty.sort(key=lambda worker: worker.fault.get("block"))  # one cause, one diagnostic: that of the first block
-    faults = [FaultSnapshot(launch.of(worker.fault.get("block")), worker) for worker in faulty[:1]]
-    found = [EXPLAINERS[fault.kind](fault) for fault in faults]
+    snapshots = [FaultSnapshot(launch.of(worker.fault.get("block")), worker) for worker in faulty[:1]]
+    found = [EXPLAINERS[fault.kind](fault) for fault in snapshots]
     if not found and outcome is not None:
         found = [explain_stop(launch, outcome, timeout)]
     found += _explain_late(launch)

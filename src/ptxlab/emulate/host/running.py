@@ -108,13 +108,19 @@ class RunningLaunch:
         workers: int,
         space: AddressSpace | None = None,
         place: Place | None = None,
+        *,
+        together: bool = True,
     ) -> None:
-        """`space` is shared with the launches before this one, of a chain of grids; `place` is in a team of them."""
+        """`space` is shared with the launches before this one, of a chain of grids; `place` is in a team of them.
+
+        Lanes execute the kernel `together` if it is translated for that. With detectors that is a trial.
+        """
         self.compiled, self.memory, self.place = compiled, memory, place
         self.team: Sequence[RunningLaunch] = (self,)
         self.before: RunningLaunch | None = None  # the grid before it, which may still run when this one starts
         self.in_chain = space is not None
         self._take(configuration)
+        self.is_together = together and self._can_be_together()
         parameters = pack(compiled.module, compiled.kernel, args, space, memory.host.objects)
         self.textures = TextureTable(parameters.objects)
         self.multicast = MulticastTable(parameters.multicasts)
@@ -169,8 +175,9 @@ class RunningLaunch:
             regions = _accessible(regions, self.place)
         if self.workspace:
             regions.append(workspace())
-        kept = space_to_keep(regions) if self.checks and workers > 1 else None
+        kept = space_to_keep(regions) if self.checks and (workers > 1 or self.is_together) else None
         self.is_trial = kept is not None
+        self.is_together = self.is_together and self.checks <= self.is_trial
         allocates = any(function.name == "malloc" for function in self.compiled.module.functions)
         self.regions = Regions(regions, SPARE * allocates, kept)
         return 1 if self.checks and not self.is_trial else workers
@@ -205,10 +212,10 @@ class RunningLaunch:
                 worker.record.part("memory").set(allocation_count=len(self.regions))
                 worker.forget_hints()
 
-    @property
-    def is_together(self) -> bool:
-        """Whether lanes execute the kernel together: it is translated for that, and rows of threads are long enough."""
-        return bool(self.compiled.facts["lanes"] and self.block[0] % GROUP == 0 and self.place is None)
+    def _can_be_together(self) -> bool:
+        """Whether lanes can execute the kernel together: it is translated for that, and rows of threads are full."""
+        is_alone = self.place is None and not (self.checks and self.in_chain)
+        return bool(self.compiled.facts["lanes"] and self.block[0] % GROUP == 0 and is_alone)
 
     @property
     def is_clean(self) -> bool:
@@ -277,6 +284,8 @@ class RunningLaunch:
                 outcome = self._run_workers(running, until, progress)
                 if outcome is None and self.is_trial and self.has_failed():
                     outcome = "failed"
+                elif self.checks and self.found_together:
+                    outcome = "failed"  # in time or not: what was found is not to be reported
                 is_over = self.place is not None and self.stop.value  # then clusters are kept to be explained
                 running = [one for one in self.workers if one.record.get("clusters.waiting") and not is_over]
                 if running and not self.is_trial:
@@ -357,15 +366,24 @@ class RunningLaunch:
         return any(worker.history.get("grids.triggers") for worker in self.workers)
 
     def has_failed(self) -> bool:
-        """Whether a trial says nothing: there is a fault, or blocks of different workers share memory or findings."""
+        """Whether a trial says nothing: there is a fault, or blocks of different workers share memory or findings.
+
+        Nor does one in which lanes together found anything at all.
+        """
         return (
             any(
                 worker.fault.get("kind") or worker.late.get("kind") or worker.history.get("unwatched")
                 for worker in self.workers
             )
+            or self.found_together
             or merged_findings(self) is None
             or any(self.call(share_bytes, one, other) for one, other in combinations(self.workers, 2))
         )
+
+    @property
+    def found_together(self) -> bool:
+        """Whether lanes together found something, which threads are to report."""
+        return self.is_together and any(worker.found_something for worker in self.workers)
 
     def put_back(self) -> None:
         """Make all memory what it was before a trial."""

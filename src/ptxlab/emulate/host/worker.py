@@ -55,6 +55,7 @@ class HostWorker:
         self.history.set(undefined=self.undefined.address)
         if launch.checks:
             self.history.set(limit=min(launch.free_memory // 4, MOST_HISTORY) // workers, is_trial=int(launch.is_trial))
+            self.history.set(is_together=int(launch.is_together))
         self.hints = StructArray(address_spaces.Hint, facts["hints"])
         self.hint_count = facts["hints"]
         self.forget_hints()

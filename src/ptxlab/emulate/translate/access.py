@@ -176,7 +176,7 @@ def load(
     pointer = locate(function, address, size * count, address_spaces.LOAD, condition)
     log(function, address, size * count, address_spaces.LOAD)
     function.unit.counting.note_look(function, address.space)
-    shadow = function.unit.tracking.note_access(function, address, size * count, address_spaces.LOAD, order, size)
+    shadow = function.note_access(address, size * count, address_spaces.LOAD, order, size)
     if function.recording is not None:
         function.recording.note_access(address, "load", (), size * count, recorded)
     texts = [
@@ -214,13 +214,12 @@ def store(
         builder.label(then)
         condition = function.unit.counting.count_here(function)
     pointer = locate(function, address, size * len(values), address_spaces.STORE, condition)
-    if function.unit.counts_changes:
+    if function.counts_changes:
         unchanged = _holds(function, pointer, values, size)
         log(function, address, size * len(values), address_spaces.STORE, builder.value(f"xor i1 {unchanged}, true"))
         undefined = function.undefined.stored(address, values, is_strong(order))
-        function.unit.tracking.note_access(
-            function, address, size * len(values), address_spaces.STORE, order, size, unchanged, undefined
-        )
+        bytes = size * len(values)
+        function.note_access(address, bytes, address_spaces.STORE, order, size, unchanged, undefined)
         function.unit.counting.note_change(function, address.space, builder.value(f"xor i1 {unchanged}, true"))
     else:
         function.unit.counting.note_change(function, address.space)

@@ -29,8 +29,8 @@ from ptxlab.emulate.translate.recording import FunctionRecording, Segment, is_ap
 from ptxlab.emulate.translate.registers import Registers
 from ptxlab.emulate.translate.saving import members
 from ptxlab.emulate.translate.sharing import sharing
-from ptxlab.emulate.translate.undefined import Undefined
-from ptxlab.emulate.translate.values import LlvmValue
+from ptxlab.emulate.translate.undefined import DEFINED, Undefined
+from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.flow.numbers import Threads
 from ptxlab.ir.effects import Effects, reads_sum
 from ptxlab.ir.flow import END, flow_of
@@ -65,7 +65,7 @@ class Function:
         self.hints = LoopHints(self)
         self.registers = Registers(self, self.instructions, self.effects)
         self._read_results_at_end()
-        self.undefined = Undefined(self)
+        self.undefined = Undefined(self, unit.tracking.checks)
         self.position = 0
         self.first = unit.number_instructions(function)
         self.live = self._find_live()
@@ -134,6 +134,24 @@ class Function:
         """The counter of the unit that counts how often the instruction that is being translated is executed."""
         number, counter = self.guard_counter
         return counter if number == self.instruction_number else self.block_counter
+
+    @property
+    def counts_changes(self) -> bool:
+        """Whether a store counts as a change only where memory changes."""
+        return self.unit.counts_changes
+
+    def note_access(
+        self,
+        address: LlvmAddress,
+        bytes: int,
+        kind: int,
+        order: str,
+        element: int,
+        unchanged: str = "false",
+        undefined: str = DEFINED,
+    ) -> str:
+        """Have the detectors see an access; see `tracking`."""
+        return self.unit.tracking.note_access(self, address, bytes, kind, order, element, unchanged, undefined)
 
     def times(self, amount: str) -> str:
         """How much is counted where each thread counts this."""

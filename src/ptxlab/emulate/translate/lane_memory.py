@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.code import GROUP
-from ptxlab.emulate.translate import access
+from ptxlab.emulate.translate import access, lane_tracking
 from ptxlab.emulate.translate.hints import FIELDS, register
 from ptxlab.emulate.translate.lane_text import Linear, Varying, wide
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of
@@ -26,6 +26,7 @@ _U64 = type_named("u64")
 def load(lanes: LaneFunction, address: LlvmAddress, type: Type, count: int, order: str) -> tuple[LlvmValue, ...]:
     """Values side by side in memory, in each lane."""
     builder, bits, size = lanes.builder, bits_of(type), max(type.width // 8, 1)
+    lane_tracking.note(lanes, address, size * count, address_spaces.LOAD, order, size)
     if address.value.text not in builder.shapes:
         with lanes.reporting():
             return access.load(lanes, address, type, count, None, order)
@@ -52,6 +53,7 @@ def store(lanes: LaneFunction, address: LlvmAddress, values: Sequence[LlvmValue]
     """Values side by side to memory, of each lane."""
     builder, bits, size = lanes.builder, bits_of(values[0].type), max(values[0].type.width // 8, 1)
     texts = [value.text for value in values]
+    lane_tracking.note(lanes, address, size * len(values), address_spaces.STORE, order, size)
     if address.value.text not in builder.shapes and not any(text in builder.shapes for text in texts):
         with lanes.reporting():
             access.store(lanes, address, values, None, order)

@@ -20,7 +20,7 @@ def refuse(function: Function) -> None:
     unit = function.unit
     reasons: list[tuple[str, bool]] = [
         ("calls", len(unit.functions) > 1 or bool(unit.services)),
-        ("detectors, preemption, a profile or a recording", _is_observed(function)),
+        ("preemption, a profile or a recording", _is_observed(function)),
         ("clusters", unit.ranked),
         ("atomic operations or strong accesses", unit.talks or bool(function.points)),
         ("local memory", bool(function.locals.size)),
@@ -37,7 +37,7 @@ def refuse(function: Function) -> None:
 
 def _is_observed(function: Function) -> bool:
     unit = function.unit
-    return bool(unit.tracking.checks or unit.preemption or unit.counting.profile or function.recording)
+    return bool(unit.preemption or unit.counting.profile or function.recording)
 
 
 def _is_plain(effects: Effects) -> bool:

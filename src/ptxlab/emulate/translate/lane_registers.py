@@ -24,8 +24,10 @@ class LaneRegisters(Registers):
     """The registers of a function while that is translated for lanes."""
 
     def __init__(self, function: LaneFunction, shapes: dict[Key, Shape | None]) -> None:
-        super().__init__(function, function.instructions, function.effects)
-        self._lanes = function
+        single = function.single.registers  # with the shadows that threads have, which are zero here
+        self._lanes = self._function = function
+        self.by_index, self._sums = single.by_index, single._sums
+        self._labels = 0
         self._shapes = shapes  # of what is written to them, as far as is known; None: uniform
         self._names: dict[Key, tuple[str, str | None]] = {}  # their values here, also as a `float`
         self._changed: set[Key] | None = None  # since a guard holds

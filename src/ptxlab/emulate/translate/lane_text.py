@@ -299,7 +299,7 @@ class LaneBuilder(Builder):
 
     def declarations(self) -> list[str]:
         """The variables that the text needs besides registers."""
-        return ["  %lane = alloca i64", *self._buffers]
+        return ["  %lane = alloca i64", f"  %addresses = alloca {wide('i64')}, align 64", *self._buffers]
 
     # Widening.
 

@@ -25,7 +25,8 @@ from ptxlab.emulate.translate.lane_machine import LaneMachine
 from ptxlab.emulate.translate.lane_refusals import refuse
 from ptxlab.emulate.translate.lane_registers import Key, LaneRegisters
 from ptxlab.emulate.translate.lane_text import LaneBuilder, NotTogetherError, Shape, wide
-from ptxlab.emulate.translate.undefined import Undefined
+from ptxlab.emulate.translate.sharing import sharing
+from ptxlab.emulate.translate.undefined import DEFINED, Undefined
 from ptxlab.ir.flow import END
 from ptxlab.isa import Jump, Match
 from ptxlab.native import offset_of, size_of
@@ -69,7 +70,7 @@ class LaneFunction(Function):
         self.frame = Frame(self)
         self.hints = LoopHints(self)
         self.registers: LaneRegisters = LaneRegisters(self, self._shapes)
-        self.undefined = Undefined(self)
+        self.undefined = Undefined(self, follows=False)
         self.position = self.record_size = 0
         self._sizes = {}
         self.guard: str | None = None  # the lanes in which the guard of an instruction holds, where they differ
@@ -83,7 +84,11 @@ class LaneFunction(Function):
         return super().text()
 
     def _beginning(self) -> list[str]:
-        lines = [*self.builder.declarations(), f"  %turns = alloca i32\n  store i32 {TURNS}, ptr %turns"]
+        lines = [
+            *self.builder.declarations(),
+            *sharing("%addresses", wide("i64")),
+            f"  %turns = alloca i32\n  store i32 {TURNS}, ptr %turns",
+        ]
         lines += [f"  %active = alloca {wide('i1')}\n  store {wide('i1')} {_ALL}, ptr %active"]
         lines += [f"  %active.count = alloca i64\n  store i64 {GROUP}, ptr %active.count"]
         for block in sorted(self.waiting):
@@ -135,6 +140,15 @@ class LaneFunction(Function):
             return None
         return self.builder.vector(f"load {wide('i1')}, ptr %active")
 
+    @property
+    def counts_changes(self) -> bool:
+        """No: all that lanes store counts, since threads continue what takes long."""
+        return False
+
+    def note_access(self, *_: object) -> str:
+        """Nothing, where a uniform access is written as that of one thread: `lane_tracking` notes it for all lanes."""
+        return DEFINED
+
     def is_full(self) -> str:
         """Whether those are all lanes."""
         if self.guard is None and self.block_number not in self.is_partial:
@@ -154,6 +168,13 @@ class LaneFunction(Function):
         bits = self.builder.plain(f"bitcast {wide('i1')} {mask} to i{GROUP}")
         count = self.builder.plain(f"call i{GROUP} @llvm.ctpop.i{GROUP}(i{GROUP} {bits})")
         return self.builder.plain(f"zext i{GROUP} {count} to i64")
+
+    def bits(self, mask: str | None) -> str:
+        """Lanes as a number of 32 bits, the first lane being the lowest; None: all of them."""
+        if mask is None:
+            return str((1 << GROUP) - 1)
+        bits = self.builder.plain(f"bitcast {wide('i1')} {mask} to i{GROUP}")
+        return self.builder.plain(f"zext i{GROUP} {bits} to i32") if GROUP < 32 else bits
 
     def kept_by(self, register: int) -> str | None:
         """The lanes that a result is for, if others need what they have in its register; otherwise None."""
@@ -316,11 +337,8 @@ class LaneFunction(Function):
         self._dispatch(sorted(self.waiting.get(self.block_number, set())), is_certain=False)
 
     def _exit_lanes(self, mask: str | None) -> None:
-        bits: str | int = (1 << GROUP) - 1
-        if mask is not None:
-            bits = self.builder.plain(f"bitcast {wide('i1')} {mask} to i{GROUP}")
-            bits = self.builder.plain(f"zext i{GROUP} {bits} to i32") if GROUP < 32 else bits
-        self.builder.lines.append(f"  call void @{self.unit.calls.runtime('exit_together')}(ptr %thread, i32 {bits})")
+        exits = self.unit.calls.runtime("exit_together")
+        self.builder.lines.append(f"  call void @{exits}(ptr %thread, i32 {self.bits(mask)})")
 
     # Long loops.
 

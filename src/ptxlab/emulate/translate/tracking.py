@@ -99,24 +99,13 @@ class Tracking:
         undefined: str = DEFINED,
     ) -> str:
         """Track an access, which is `number`, and where the condition holds, `otherwise`."""
-        instruction = function.instructions[function.position]
         space = address.space
-        if not self.checks or space in ("const", "param"):
-            return DEFINED
-        if space == "local" and (not self.is_alone or passes_argument(instruction)):
+        if not self.is_tracked(function, space):
             return DEFINED
         builder = function.builder
-        conditions = []
-        if space in (None, "global"):
-            roots = self.roots_of(function).of_addresses(instruction)
-            if kind != address_spaces.LOAD:
-                self.written |= roots
-            elif not roots & (UNKNOWN | WINDOW):
-                conditions.append(self._is_tracked(function, roots))
+        conditions = self.conditions(function, space, kind)
         if kind == address_spaces.LOAD and function.position in function.dead_loads:
             conditions.append(self._is_alive(function, function.dead_loads[function.position]))
-        if kind == address_spaces.LOAD and function.is_read is not None:
-            conditions.append(function.is_read.text)
         origin, last, after = (builder.new_label(name) for name in ("untracked", "tracked", "noted"))
         if conditions:
             holds = reduce(lambda a, b: builder.value(f"and i1 {a}, {b}"), conditions)
@@ -151,6 +140,25 @@ class Tracking:
                 found = builder.value(f"phi i32 [ {found}, %{last} ], [ 0, %{origin} ]")
         return found if follows else DEFINED
 
+    def is_tracked(self, function: Function, space: str | None) -> bool:
+        """Whether accesses to a state space by the instruction that is being translated are tracked."""
+        if not self.checks or space in ("const", "param"):
+            return False
+        return space != "local" or (self.is_alone and not passes_argument(function.instructions[function.position]))
+
+    def conditions(self, function: Function, space: str | None, kind: int) -> list[str]:
+        """What must hold for an access to be tracked, beside what `dead_loads` says."""
+        conditions = []
+        if space in (None, "global"):
+            roots = self.roots_of(function).of_addresses(function.instructions[function.position])
+            if kind != address_spaces.LOAD:
+                self.written |= roots
+            elif not roots & (UNKNOWN | WINDOW):
+                conditions.append(self._is_written(function, roots))
+        if kind == address_spaces.LOAD and function.is_read is not None:
+            conditions.append(function.is_read.text)
+        return conditions
+
     def _note_lockstep(self, function: Function, address: LlvmAddress, bytes: int, kind: int) -> None:
         """Compare a volatile access with what other lanes did; see `runtime.order.lockstep`."""
         match = function.matches[function.position]
@@ -168,7 +176,7 @@ class Tracking:
         roots = self.roots_of(function).of_address(copied)
         if roots & UNKNOWN:
             return 1
-        text = function.builder.value(f"zext i1 {self._is_tracked(function, roots)} to i32")
+        text = function.builder.value(f"zext i1 {self._is_written(function, roots)} to i32")
         return LlvmValue(function, type_named("u32"), text)
 
     def note_written(self, function: Function, operand: int) -> None:
@@ -185,7 +193,7 @@ class Tracking:
         roots = self._roots_of_map(function, operand)
         if roots & UNKNOWN:
             return 1
-        text = function.builder.value(f"zext i1 {self._is_tracked(function, roots)} to i32")
+        text = function.builder.value(f"zext i1 {self._is_written(function, roots)} to i32")
         return LlvmValue(function, type_named("u32"), text)
 
     def note_written_map(self, function: Function, operand: int) -> None:
@@ -207,14 +215,19 @@ class Tracking:
     def _is_alive(self, function: Function, dead: Threads) -> str:
         """Whether what a thread loads makes a difference; in a block with rows, `dead` says nothing of it."""
         builder = function.builder
-        table = function.unit.table(bytes(dead >> thread & 1 for thread in range(MOST_THREADS)))
+        table, is_flat = self.dead_threads(function, dead)
         at = builder.value(f"getelementptr i8, ptr {table}, i32 {function.load_field('number', 'i32')}")
         is_dead = builder.value(f"trunc i8 {builder.value(f'load i8, ptr {at}, !invariant.load !2')} to i1")
-        y, z = (special_register(function, ir.SpecialRegister("%ntid", axis)) for axis in "yz")
-        is_flat = (y * z == 1).text
         return builder.value(f"xor i1 {builder.value(f'and i1 {is_dead}, {is_flat}')}, true")
 
-    def _is_tracked(self, function: Function, roots: int) -> str:
+    def dead_threads(self, function: Function, dead: Threads) -> tuple[str, str]:
+        """A table with a byte for each thread, 1 for those in `dead`; and whether that says anything of this block."""
+        table = function.unit.table(bytes(dead >> thread & 1 for thread in range(MOST_THREADS)))
+        y, z = (special_register(function, ir.SpecialRegister("%ntid", axis)) for axis in "yz")
+        return table, (y * z == 1).text
+
+    def _is_written(self, function: Function, roots: int) -> str:
+        """Whether the kernel writes memory that these parameters point to."""
         builder = function.builder
         pointer = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'memory.tracked')}")
         tracked = builder.value(f"load i64, ptr {pointer}, !invariant.load !2")

@@ -33,13 +33,14 @@ _U32 = type_named("u32")
 class Undefined:
     """What of a function may be undefined, and where it is used."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, follows: bool) -> None:
+        """`follows`: whether there are shadows at all."""
         self.function = function
         self.handed_on: list[str] = []  # what goes into the results of the instruction that is being translated
         self._sources: dict[int, int] = {}  # the bit of an instruction, by its position
         self._shadows: dict[int, ir.Register] = {}  # by the number of the register
         self._stored: list[LlvmValue] = []  # the shadows of what is stored, perhaps after a wait
-        if function.unit.tracking.checks:
+        if follows:
             self._find_sources()
             self._add_shadows(self._reached())
 

@@ -92,6 +92,26 @@ def end_order(block: Pointer[Block]) -> None:
     """Forget what a block did to its own memory, and what its threads know."""
     if block.worker.checks == 0 or cast(u64, block.threads) == 0:
         return
+    if block.is_quick == 0:
+        forget_threads(block)
+    left: u32 = block.barriers.used
+    while left != 0:
+        forget(address_of(block.barriers.numbered[trailing_zeros(u32, left)].known))
+        forget_fences(address_of(block.barriers.numbered[trailing_zeros(u32, left)].fences))
+        left = left & (left - 1)
+    forget(address_of(block.order.known))
+    forget_fences(address_of(block.order.fences))
+    free_items(block.order.acquires)
+    free_items(block.order.uses)
+    free_variables(address_of(block.order.variables))
+    free_pages(block.worker.history, address_of(block.order.pages))
+    free(block.memory.local_marks)
+    block.memory.local_marks = cast(Pointer[u8], 0)
+
+
+@native
+def forget_threads(block: Pointer[Block]) -> None:
+    """Forget what the threads of a block know."""
     for index in range(block.count):
         thread = block.threads + index
         if thread.order.known.capacity != 0:
@@ -117,19 +137,6 @@ def end_order(block: Pointer[Block]) -> None:
         fences = address_of(thread.order.fences)
         if fences.passed.capacity + fences.observed.capacity + fences.observed_system.capacity != 0:
             forget_fences(address_of(thread.order.fences))
-    left: u32 = block.barriers.used
-    while left != 0:
-        forget(address_of(block.barriers.numbered[trailing_zeros(u32, left)].known))
-        forget_fences(address_of(block.barriers.numbered[trailing_zeros(u32, left)].fences))
-        left = left & (left - 1)
-    forget(address_of(block.order.known))
-    forget_fences(address_of(block.order.fences))
-    free_items(block.order.acquires)
-    free_items(block.order.uses)
-    free_variables(address_of(block.order.variables))
-    free_pages(block.worker.history, address_of(block.order.pages))
-    free(block.memory.local_marks)
-    block.memory.local_marks = cast(Pointer[u8], 0)
 
 
 @native

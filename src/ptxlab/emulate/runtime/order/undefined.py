@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import LOAD
 from ptxlab.emulate.abi.clocks import UndefinedValue
+from ptxlab.emulate.abi.faults import APART
 from ptxlab.emulate.abi.findings import SHUFFLED, UNWRITTEN
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.reports import add_first
@@ -37,6 +38,8 @@ def note_undefined(
     """
     if stored == 0 or source == 0:
         return 0
+    if thread.worker.history.is_together != 0 and thread.worker.fault.kind == 0:
+        thread.worker.fault.kind = APART  # lanes together do not follow it
     found = thread.worker.history.undefined + (trailing_zeros(u32, source) * 32 + thread.lane)
     if stored > NEVER_STORED and thread.worker.history.undefined[stored - NEVER_STORED - 1].instruction != 0:
         copy_value(found, thread.worker.history.undefined + (stored - NEVER_STORED - 1))

@@ -139,7 +139,7 @@ def lay_out_threads(block: Pointer[Block]) -> None:
 def start_threads(block: Pointer[Block]) -> None:
     """Put every thread at the start of the kernel."""
     worker = block.worker
-    if worker.checks != 0:
+    if worker.checks != 0 and block.is_quick == 0:  # otherwise nothing has changed
         begin_order(block)
     if is_launch_recorded(worker):
         choose_recorded(block)

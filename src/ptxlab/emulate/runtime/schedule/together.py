@@ -6,6 +6,7 @@ from ptxlab.emulate.abi.code import GROUP
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import DONE, READY
 from ptxlab.emulate.runtime.order.devices import end_in_team
+from ptxlab.emulate.runtime.order.synchronization import order_exit
 from ptxlab.emulate.runtime.schedule.barrier import release_everyone
 from ptxlab.emulate.runtime.schedule.block_end import end_block
 from ptxlab.emulate.runtime.schedule.cluster_barrier import leave_cluster
@@ -64,10 +65,11 @@ def run_quickly(block: Pointer[Block]) -> None:
 
 @native
 def are_at_one_point(thread: Pointer[Thread]) -> boolean:
-    """Whether all lanes from `thread` on are ready and continue at the same point."""
+    """Whether all lanes from `thread` on are ready and continue at the same point, in one epoch."""
     different: u32 = 0
     for lane in range(GROUP):
         different = different | thread[lane].status | (thread[lane].resume ^ thread.resume)
+        different = different | (thread[lane].order.epoch ^ thread.order.epoch)
     return different == 0
 
 
@@ -87,6 +89,7 @@ def exit_together(thread: Pointer[Thread], lanes: u32) -> None:
     if block.is_quick == 0:
         for lane in range(GROUP):
             if lanes >> lane & 1 != 0:
+                order_exit(thread + lane)
                 thread[lane].status = DONE
     block.live -= count_ones(lanes)
     block.schedule.moves += 1
