@@ -375,15 +375,27 @@ def _bits(value: Linear) -> int:
 
 def _bits_of(atom: Atom, factor: int) -> int:
     """The bits that an atom times a factor may have."""
+    power = _power(atom)
     if atom.low < 0 or factor < 0:
-        return -(factor & -factor)
-    bits = (1 << atom.high.bit_length()) - 1
+        return -(factor & -factor) * power
+    bits = ((1 << atom.high.bit_length()) - 1) & -power
     if atom.kind == "&" and len(atom.parts) == 2:
         for part in atom.parts:
             bits &= part.constant & ((1 << part.type.width) - 1) if part.is_constant else bits
     if factor & (factor - 1):
         return -(factor & -factor) & ((1 << (bits * factor).bit_length()) - 1)
     return bits * factor
+
+
+def _power(atom: Atom) -> int:
+    """A power of two that divides an atom: a product has those of its factors, modulo its width."""
+    if atom.kind not in ("*", "cast") or any(part.type.kind not in "usb" for part in atom.parts):
+        return 1
+    found = 1
+    for part in atom.parts:
+        bits = _bits(part)
+        found *= bits & -bits if bits else 1
+    return min(found, 1 << atom.type.width - 1)
 
 
 def _packed(step: Step, given: tuple[Linear, ...]) -> Linear | None:

@@ -1,21 +1,24 @@
-"""Values that lanes of a warp have in common: after a butterfly of shuffles, all of them.
+"""Which threads of a block store the same value: values are numbered, thread by thread.
 
-`x + y` where `y` is `x` of the lane whose number differs in one bit is the same in both lanes: the sum of the same two
-values. So lanes whose numbers differ in such bits only store one value, which is not a race. What is not computed in
-the same turn of the same loop, by instructions that all lanes execute, is taken to differ.
+Two threads have the same value where the same instruction computes it from the same values; where they load it from
+the same address, since a write in between would be a race; and where shuffles exchange operands of a commutative
+operation: `x + y`, with `y` the `x` of the lane whose number differs in one bit, is the same in both lanes. What is not
+computed in the same turn of the same loop, by instructions that all lanes execute, is taken to differ.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from math import prod
 
 from ptxlab import ir
 from ptxlab.flow import Facts
+from ptxlab.flow.expressions import Atom, Linear, linear
 from ptxlab.isa import Match
 from ptxlab.isa.operation import Operation
 from ptxlab.isa.special_registers import SpecialKind
 
-from .terms import Terms
+from .terms import AXES, Terms, is_thread_index, leaves
 
 LANES = 31  # all bits of the number of a lane
 WHOLE = (1 << 32) - 1  # all lanes
@@ -23,34 +26,69 @@ COMMUTATIVE = frozenset(
     [Operation.SUM, Operation.PRODUCT, Operation.MINIMUM, Operation.MAXIMUM, Operation.AND, Operation.OR, Operation.XOR]
 )
 _SAME = (SpecialKind.BLOCK, SpecialKind.BLOCK_SIZE)
+Values = tuple[Hashable, ...]
+"""A value of each thread; equal ones are the same number at run time."""
 
 
 class Alike:
-    """In which bits the numbers of lanes may differ that hold the same value, as a mask."""
+    """In which bits the numbers of threads may differ that store the same value, as a mask."""
 
     def __init__(self, facts: Facts, terms: Terms) -> None:
         self.facts, self.terms = facts, terms
-        self._known: dict[int, int] = {}
+        self.count = prod(terms.block)
+        self.addresses: dict[int, Linear] = {}
+        """Where each plain load reads that was noted last."""
+        self._known: dict[tuple[int, int], Values] = {}
+        self._numbers: dict[Hashable, int] = {}
 
     def stored(self, at: int, match: Match) -> int:
         """For what an instruction stores."""
-        if prod(self.terms.block) % 32:
+        if self.count % 32:
             return 0
+        self._known.clear()  # in another turn of a loop that runs turn by turn, addresses are others
         pairs = zip(self.facts.instructions[at].operands, match.expected, strict=True)
         values = [operand for operand, expected in pairs if expected.kind != "address"]
-        found = LANES
-        for value in values:
-            for one in value.elements if isinstance(value, ir.Vector) else (value,):
-                found &= self._read(at, one)
+        parts = [one for value in values for one in (value.elements if isinstance(value, ir.Vector) else (value,))]
+        stored = self._together(at, [self._read(at, one) for one in parts])
+        found = 0
+        for bit in (1 << n for n in range((self.count - 1).bit_length())):
+            if self.count % (2 * bit) == 0 and all(stored[t] == stored[t ^ bit] for t in range(self.count)):
+                found |= bit
         return found
 
-    def _read(self, at: int, operand: ir.Operand) -> int:
-        if isinstance(operand, ir.Register):
-            source = self._source(at, operand.index)
-            return 0 if source is None else self._result(source)
-        if isinstance(operand, ir.SpecialRegister):
-            return LANES if operand.kind in _SAME else 0
-        return LANES if isinstance(operand, ir.Immediate) else 0
+    def _together(self, key: Hashable, parts: list[Values]) -> Values:
+        """One value for those of several operands."""
+        return tuple(self._number((key, *row)) for row in zip(*parts, strict=True)) if parts else (key,) * self.count
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def _read(self, at: int, operand: ir.Operand) -> Values:
+        match operand:
+            case ir.Register():
+                return self._register(at, operand.index)
+            case ir.Immediate():
+                return (("immediate", operand.value),) * self.count
+            case ir.SpecialRegister() if operand.kind in _SAME:
+                return ((operand.name, operand.component),) * self.count
+        return self._own(("operand", at, id(operand)))
+
+    def _own(self, key: Hashable) -> Values:
+        """A value that differs between threads, as far as is known."""
+        return tuple((key, thread) for thread in range(self.count))
+
+    def _register(self, at: int, register: int) -> Values:
+        source = self._source(at, register)
+        if source is not None:
+            key = source, register
+            if key not in self._known:
+                self._known[key] = self._own(key)  # of what depends on itself
+                self._known[key] = self._computed(*key)
+            return self._known[key]
+        chains = self.facts.chains
+        block = chains.block_of(at)
+        is_entered = not chains.writes_in(register, self.facts.flow.blocks[block].start, at)
+        return self._own(("entered", block, register) if is_entered else ("read", at, register))
 
     def _source(self, at: int, register: int) -> int | None:
         """The one instruction that writes what another reads, in the same turn of the same loop."""
@@ -66,52 +104,50 @@ class Alike:
         around = [(len(inside), head) for head, inside in self.terms.loops.items() if block in inside]
         return min(around)[1] if around else None
 
-    def _result(self, at: int) -> int:
-        if at not in self._known:
-            self._known[at] = 0  # of what depends on itself
-            self._known[at] = self._computed(at)
-        return self._known[at]
-
-    def _computed(self, at: int) -> int:
+    def _computed(self, at: int, register: int) -> Values:
         instruction, match = self.facts.instructions[at], self.facts.matches[at]
-        if match is None or instruction.guard is not None or len(self.facts.effects.writes[at]) != 1:
-            return 0
+        own = self._own((at, register))
+        if match is None or instruction.guard is not None:
+            return own
         e = match.effects
-        if self.facts.operation(at) is Operation.SHUFFLE:
-            return self._read(at, instruction.operands[1]) if self._distance(at, match) else 0
-        if e.accesses or e.steps or e.barrier or e.converges or e.fences or e.carry or e.elects:
-            return 0
-        sources = instruction.operands[1:]
-        found = LANES
-        for one in sources:
-            found &= self._read(at, one)
-        if self.facts.operation(at) in COMMUTATIVE and len(sources) == 2:
-            found |= self._exchanged(at, sources[0], sources[1]) | self._exchanged(at, sources[1], sources[0])
-        return found
+        if e.steps or e.barrier or e.fences or e.carry or e.elects:
+            return own
+        writes = self.facts.effects.writes[at]
+        is_shuffle = self.facts.operation(at) is Operation.SHUFFLE
+        if self.facts.loaded_parameter(at, register) is not None:
+            return ((at, register),) * self.count
+        if [one.kind for one in e.accesses] == ["load"] and not e.converges:
+            return self._loaded(at, writes.index(register)) or own
+        if e.accesses or len(writes) != 1 or (e.converges and not is_shuffle):
+            return own
+        if is_shuffle:
+            distance = self._distance(at, match)
+            given = self._read(at, instruction.operands[1])
+            return tuple(given[thread ^ distance] for thread in range(self.count)) if distance else own
+        parts = [self._read(at, one) for one in instruction.operands[1:]]
+        if self.facts.operation(at) in COMMUTATIVE and len(parts) == 2:
+            numbers = [(self._number(a), self._number(b)) for a, b in zip(*parts, strict=True)]
+            parts = [tuple(min(pair) for pair in numbers), tuple(max(pair) for pair in numbers)]
+        return self._together(at, parts)
 
-    def _exchanged(self, at: int, own: ir.Operand, other: ir.Operand) -> int:
-        """What two lanes have in common that each compute from a value and that of the other lane."""
-        if not isinstance(own, ir.Register) or not isinstance(other, ir.Register):
-            return 0
-        shuffle = self._source(at, other.index)
-        match = None if shuffle is None else self.facts.matches[shuffle]
-        distance = 0 if shuffle is None or match is None else self._distance(shuffle, match)
-        if shuffle is None or not distance:
-            return 0
-        given = self.facts.instructions[shuffle].operands[1]
-        if not isinstance(given, ir.Register) or given.index != own.index:
-            return 0
-        source, chains = self._source(at, own.index), self.facts.chains
-        is_near = chains.block_of(shuffle) == chains.block_of(at) and not chains.writes_in(own.index, shuffle + 1, at)
-        if not is_near and (source is None or self._source(shuffle, own.index) != source):
-            return 0
-        return distance | (0 if source is None else self._result(source))
+    def _loaded(self, at: int, position: int) -> Values | None:
+        """What a load writes to one of its registers: the same where the address is."""
+        address = self.addresses.get(at)
+        if address is None:
+            return None
+        indices = [atom for atom in leaves([address]) if is_thread_index(atom)]
+        x, y, _ = self.terms.block
+        found: list[Hashable] = []
+        for thread in range(self.count):
+            places = dict(zip(AXES, (thread % x, thread // x % y, thread // x // y), strict=True))
+            replaced = {atom: linear(atom.type, places[str(atom.detail)[-1]]) for atom in indices}
+            known: dict[Atom, Linear] = {}
+            found.append(self._number((at, position, self.terms.substitute(address, replaced, known))))
+        return tuple(found)
 
     def _distance(self, at: int, match: Match) -> int:
         """The bit in which the numbers of lanes differ that exchange values; 0 if it is not a butterfly of a warp."""
         instruction = self.facts.instructions[at]
-        if self.facts.operation(at) is not Operation.SHUFFLE or instruction.guard is not None:
-            return 0
         numbers = [one.value for one in instruction.operands[2:] if isinstance(one, ir.Immediate)]
         if match.candidate.modifiers.mode != "bfly" or len(numbers) != 3:
             return 0

@@ -109,7 +109,9 @@ class Bounds:
         t = self.questions.integers(pair, 0, space, access.path, access.segment.loops)
         self.questions.enter(t, pair, 0, access.path, access.segment.loops, [group.offset])
         start = t.number(group.offset)
-        rests = [space.divided(start.plus(Poly.of(number - group.distances[0][0])), access.align)[1]
-                 for number in sorted({distance for distance, _ in group.distances})]  # fmt: skip
+        starts = [start.plus(Poly.of(number - group.distances[0][0])) for number in {one for one, _ in group.distances}]
+        if all(space.factors(one, access.align) % access.align == 0 for one in starts):
+            return "unsat", None
+        rests = [space.divided(one, access.align)[1] for one in starts]
         wrong = z3.Or(*(space.formula(rest) != 0 for rest in rests))
         return self.questions.clock.check([*t.facts, *space.multiples(), *space.facts, wrong], milliseconds)

@@ -15,6 +15,8 @@ from .registers import Registers, address_type
 from .segments import Access, Decision, Here, Notes, Segment, UnsupportedError, joined
 from .terms import TRUE, is_uniform
 
+VISIBLE = ("shared", "global", "const")  # to all threads of a block
+
 
 class Effects:
     """Notes what the instructions of a kernel do."""
@@ -51,7 +53,9 @@ class Effects:
             is_followed = access.kind == "load" or not effects.converges  # lanes may access memory for each other
             if access.is_async or access.bytes is None or not is_followed:
                 raise UnsupportedError(at, f"`{text}` is not followed")
-            self.access(here, match, access.operand, access.kind, access.space, access.bytes, access.order)
+            address = self.access(here, match, access.operand, access.kind, access.space, access.bytes, access.order)
+            if access.order == "weak" and here.segment.accesses[-1].space in VISIBLE:
+                self._alike.addresses[at] = address
             if access.kind == "store":
                 here.segment.accesses[-1].alike = self._alike.stored(at, match)
         return segment

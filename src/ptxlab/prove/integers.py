@@ -23,7 +23,9 @@ from .solver import Clock, z3
 from .translation import Namer, Translation
 
 WRAP_MILLISECONDS = 1_000
+FACTOR_MILLISECONDS = 200
 MOST_LEMMAS, MOST_TERMS = 400, 10
+MOST_JOINED = 1 << 20  # what the lower of two numbers that `|` joins is below
 Monomial = tuple[str, ...]
 
 
@@ -90,6 +92,15 @@ class Space:
         self._quotients: dict[Any, tuple[Poly, Poly, Poly]] = {}
         """By what is divided and the divisor, if that is a variable: the divisor, the quotient, the remainder."""
         self._count = 0
+        self.sizes: frozenset[str] = frozenset()
+        """The variables of all questions, which contracts are about."""
+        self.known_factors: dict[tuple[str, int], int] = {}
+        """Powers of two that divide them, each up to another."""
+        self._given: list[Any] = []
+
+    def agree(self, known_factors: dict[tuple[str, int], int]) -> None:
+        """Take what was said so far for what holds in all questions, with what is known of it."""
+        self.sizes, self.known_factors, self._given = frozenset(self.bounds), known_factors, list(self.facts)
 
     def variable(self, name: str, low: int, high: int) -> Poly:
         """A variable between bounds."""
@@ -200,6 +211,32 @@ class Space:
         self._monomials = own
         return found
 
+    def factors(self, value: Poly, power: int) -> int:
+        """A number that divides a polynomial, up to a power of two: each product has the factors of its variables."""
+        found = 0
+        for monomial, factor in value.terms.items():
+            own = abs(factor)
+            for name in monomial:
+                if own % power:
+                    own *= self._factor(name, power)
+            found = gcd(found, own)
+        return found
+
+    def _factor(self, name: str, power: int) -> int:
+        """The greatest power of two up to another that divides a variable, as the facts of all questions have it."""
+        if name not in self.sizes:
+            return 1
+        key = name, power
+        if key not in self.known_factors:
+            halves = [power >> n for n in range(power.bit_length() - 1)]
+            self.known_factors[key] = next((one for one in halves if self._is_multiple(name, one)), 1)
+        return self.known_factors[key]
+
+    def _is_multiple(self, name: str, divisor: int) -> bool:
+        solver = self.clock.solver(FACTOR_MILLISECONDS)
+        solver.add(*self._given, z3.Int(name) % divisor != 0)
+        return bool(solver.check() == z3.unsat)
+
     def distances(self) -> list[Any]:
         """How far apart two quotients by one number are, as a variable: it is bounded where they are not."""
         found: list[Any] = []
@@ -256,6 +293,7 @@ class Space:
                 yield z3.Implies(self.formula(step) >= 0, self.formula(step.times(own)) >= 0)
             gap = a.plus(b, -1)
             yield z3.Implies(self.formula(gap) == 0, self.formula(gap.times(own)) == 0)
+            yield from self.digits(a, b)  # a digit may be a number with digits, in another radix
 
 
 def _common(a: Poly, b: Poly) -> int:
@@ -358,6 +396,8 @@ class Integers(Translation):
                 return self._by_variable(operation, parts)
             case "&" | ">>" | "<<" | "//" | "%":
                 return self._by_constant(operation, step, atom)
+            case "|" | "^":
+                return self._joined(parts)
             case "part":
                 shifted = self.space.divided(self._unsigned(parts[0]), 1 << step.detail)[0]
                 return self.space.divided(shifted, 1 << step.type.width)[1]
@@ -367,6 +407,25 @@ class Integers(Translation):
                     found, position = found.plus(self._unsigned(part), 1 << position), position + part.type.width
                 return self._cut(found, step.type, atom)
         return None
+
+    def _joined(self, parts: Sequence[Linear]) -> Poly | None:
+        """Two numbers without a bit in common, as a sum: one is below a power of two that divides the other."""
+        for low, high in (parts, parts[::-1]):
+            below, above = self._unsigned(low), self._unsigned(high)
+            most = self.space.range(below)[1]
+            power = 1 << most.bit_length()
+            if 0 < most and power <= MOST_JOINED and self._divides(power, above):
+                return above.plus(below)
+        return None
+
+    def _divides(self, power: int, value: Poly) -> bool:
+        """Whether a number is a multiple of a power of two: each part of the sum is, or the sum."""
+        if self.space.factors(value, power) % power == 0:
+            return True
+        if any(len(monomial) > 1 for monomial in value.terms):
+            return False
+        rest = self.space.divided(value, power)[1]
+        return not self._is_possible(self.space.formula(rest) != 0)
 
     def _choice(self, step: Step, parts: Sequence[Linear]) -> Any:
         condition = self.holds(parts[0])

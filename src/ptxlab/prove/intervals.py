@@ -118,8 +118,8 @@ class Pair:
         if isinstance(detail, Loop):
             return self._turn(detail, thread)
         if isinstance(detail, Symbol):
-            is_shared = self.same_block and (detail.is_uniform or self.same_thread)
-            is_shared = is_shared and all(self.is_same_turn(one) for one in detail.loops)
+            is_own = self.same_thread and all(self.is_same_turn(one) for one in detail.loops)
+            is_shared = self.same_block and (is_own or detail.is_same(self.is_same_turn))
             return f"symbol{id(detail)}" + ("" if is_shared else tag), 0
         if atom.step is None or not atom.parts:
             return f"{atom.kind}{id(detail) if atom.step is None else atom.detail}", 0  # an address, a window

@@ -65,7 +65,7 @@ def continued(terms: Terms, loop: Loop, stays: Sequence[Linear]) -> Linear:
     for atom in leaves(stays):
         detail = atom.detail
         if isinstance(detail, Symbol) and loop in detail.loops:
-            earlier = Symbol(detail.reason, detail.line, detail.loops, detail.is_uniform)
+            earlier = Symbol(detail.reason, detail.line, detail.loops, detail.is_uniform, detail.address)
             replaced[atom] = terms.symbol(earlier, atom.type)
         elif isinstance(detail, Loop) and loop in detail.outer and atom.kind == COUNTER:
             earlier = Symbol("turns of a loop in the turn before", detail.line, (loop,), False)

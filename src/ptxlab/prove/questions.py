@@ -46,6 +46,7 @@ class Questions:
         self.ranges: dict[str, tuple[int, int]] = {}
         """The variables of all questions: sizes, lengths and the grid."""
         self.contracts: list[Callable[[Space], Any]] = []
+        self._factors: dict[tuple[str, int], int] = {}
         self._exact: dict[tuple[Path, tuple[Loop, ...]], set[Linear | Atom]] = defaultdict(set)
 
     def in_time(self, kind: str, lines: tuple[int, ...], about: str) -> Obligation | None:
@@ -57,6 +58,7 @@ class Questions:
     def forget(self) -> None:
         """Forget what was shown not to wrap: the contracts are others now."""
         self._exact.clear()
+        self._factors.clear()
 
     def space(self) -> Space:
         """The variables of a question, with those that contracts may name."""
@@ -65,6 +67,7 @@ class Questions:
             found.variable(name, low, high)
         for contract in self.contracts:
             found.facts.append(contract(found))
+        found.agree(self._factors)
         return found
 
     def integers(self, pair: Pair, thread: int, space: Space, path: Path, loops: tuple[Loop, ...]) -> Integers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import Any
 
 from ptxlab.flow.expressions import Linear, linear
@@ -149,7 +150,8 @@ class Races:
                                *(z3.Not(a.same(loop.counter, b)) for loop in loops)))  # fmt: skip
         loops = one.first.segment.loops
         if one is other and one.first.alike and pair.same_block and all(pair.is_same_turn(loop) for loop in loops):
-            shared = self.questions.terms.lane_bits(~one.first.alike)
+            terms = self.questions.terms
+            shared = terms.thread_bits(((1 << prod(terms.block).bit_length()) - 1) & ~one.first.alike)
             found.append(z3.Not(z3.And(*(a.same(value, b) for value in shared))))  # they store the same value
         return found
 

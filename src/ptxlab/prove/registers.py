@@ -16,10 +16,11 @@ from ptxlab.isa.types import Type
 
 from .maps import coordinates_of
 from .segments import Path, State
-from .terms import FALSE, TRUE, Loop, Symbol, Terms, conjuncts, is_uniform
+from .terms import FALSE, TRUE, Loop, Symbol, Terms, conjuncts
 
 ASKED = frozenset("membermask read size parity count bytes a_desc b_desc".split())
 """Operands that say which lanes wait for each other, how much is copied, for what is waited, and what an MMA reads."""
+SHARED = ("param", "const", "global", "shared", "shared::cta")
 MOST_DEPTH = 60  # of operations in each other
 
 
@@ -97,11 +98,9 @@ class Registers:
         plan = terms.plan(node)
         if plan is None or any(step.operation in ("unknown", "shuffle") for step in plan.steps):
             match = self.facts.matches[at]
-            is_same = match is not None and (
-                (_is_constant_load(match) and self._has_uniform_address(at, match, state))
-                or (match.effects.uniform and match.effects.barrier == "block")
-            )
-            symbol = Symbol(self._reason(match), self.lines[at], loops, is_same)
+            address = self._address(at, match, state) if match is not None and _is_shared_load(match) else None
+            is_same = match is not None and match.effects.uniform and match.effects.barrier == "block"
+            symbol = Symbol(self._reason(match), self.lines[at], loops, is_same or address is not None, address)
             return self.terms.symbol(symbol, type, _bounds_of_load(match, type))
         operands = dict(plan.operands)
         values: list[Linear] = []
@@ -117,12 +116,12 @@ class Registers:
             return "a value from memory"
         return "a value that is not computed from registers"
 
-    def _has_uniform_address(self, at: int, match: Match, state: State) -> bool:
+    def _address(self, at: int, match: Match, state: State) -> Linear | None:
+        """The address of a load."""
         for operand, expected in zip(self.facts.instructions[at].operands, match.expected, strict=True):
             if expected.kind == "address":
-                address = self.read(at, operand, address_type(operand), state, ())
-                return is_uniform([address], lambda loop: True)
-        return False
+                return self.read(at, operand, address_type(operand), state, ())
+        return None
 
 
 def address_type(operand: ir.Operand) -> Type:
@@ -131,9 +130,11 @@ def address_type(operand: ir.Operand) -> Type:
     return base.type if isinstance(base, ir.Register) else LONG
 
 
-def _is_constant_load(match: Match) -> bool:
-    accesses = match.effects.accesses
-    return bool(accesses) and all(one.kind == "load" and one.space in ("const", "param") for one in accesses)
+def _is_shared_load(match: Match) -> bool:
+    """Whether all threads that load from an address have the same value: a write in between would be a race."""
+    accesses, is_own = match.effects.accesses, match.effects.converges or match.effects.steps
+    is_plain = all(one.kind == "load" and one.order == "weak" and one.space in SHARED for one in accesses)
+    return bool(accesses) and is_plain and not is_own
 
 
 def _bounds_of_load(match: Match | None, type: Type) -> Bounds | None:

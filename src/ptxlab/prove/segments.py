@@ -46,11 +46,11 @@ class Access:
     epoch: int = 0
     """How many events were noted before it."""
     alike: int = 0
-    """Of a store, in which bits the numbers of lanes may differ that store the same value."""
+    """Of a store, in which bits the numbers of threads may differ that store the same value."""
 
     @property
     def instance(self) -> tuple[object, ...]:
-        """Of a store that several lanes do alike, which one it is; of others it does not matter."""
+        """Of a store that several threads do alike, which one it is; of others it does not matter."""
         return (self.at, self.segment, self.alike) if self.alike else ()
 
     @property

@@ -67,9 +67,16 @@ class Symbol:
     line: int
     loops: tuple[Loop, ...]
     is_uniform: bool = False
+    address: Linear | None = None
+    """Where it was loaded from: it is the same only in threads that have the same address."""
 
     def __repr__(self) -> str:
         return f"{self.reason} (line {self.line})"
+
+    def is_same(self, is_counter: Callable[[Loop], bool]) -> bool:
+        """Whether all threads of a block have it, in the turns of loops for which `is_counter` says so."""
+        is_known = self.is_uniform and all(is_counter(loop) for loop in self.loops)
+        return is_known and (self.address is None or is_uniform([self.address], is_counter))
 
 
 class Terms(Symbolic):
@@ -143,11 +150,20 @@ class Terms(Symbolic):
         """The number of the warp in its block."""
         return self.apply(Step("//", WORD, (0, 1), WORD), [self.linear_thread(), linear(WORD, 32)])
 
-    def lane_bits(self, mask: int) -> list[Linear]:
-        """The number of the warp, and the bits of a mask in the number of the lane."""
-        steps = [(Step("//", WORD, (0, 1), WORD), 1 << bit) for bit in range(5) if mask >> bit & 1]
-        quotients = [self.apply(step, [self.linear_thread(), linear(WORD, divisor)]) for step, divisor in steps]
-        return [self.warp(), *(self._modulo(one, 2, WORD) for one in quotients)]
+    def thread_bits(self, mask: int) -> list[Linear]:
+        """The bits of a mask in the number of the thread, neighbours together."""
+        found: list[Linear] = []
+        first = 0
+        while mask >> first:
+            if not mask >> first & 1:
+                first += 1
+                continue
+            last = first + (~(mask >> first) & -~(mask >> first)).bit_length() - 1
+            step = Step("//", WORD, (0, 1), WORD)
+            above = self.apply(step, [self.linear_thread(), linear(WORD, 1 << first)])
+            found.append(self._modulo(above, 1 << last - first, WORD))
+            first = last
+        return found
 
     def dominates(self, one: int, other: int) -> bool:
         """Whether all paths to a block lead through another."""
@@ -306,7 +322,7 @@ def is_uniform(values: Iterable[Linear], is_counter: Callable[[Loop], bool]) -> 
             return False
         if isinstance(detail, Loop) and not is_counter(detail):
             return False
-        if isinstance(detail, Symbol) and not (detail.is_uniform and all(is_counter(loop) for loop in detail.loops)):
+        if isinstance(detail, Symbol) and not detail.is_same(is_counter):
             return False
         if atom.kind not in (SPECIAL, PARAMETER, ADDRESS, COUNTER, "window") and not isinstance(detail, Symbol):
             return False
