@@ -15,7 +15,7 @@ _LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\.md\)")
 _CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
-class Section(NamedTuple):
+class GuideSection(NamedTuple):
     """A part of a guide, from its heading to the next one."""
 
     guide: str
@@ -42,7 +42,7 @@ def title_of(file: Path) -> str:
     return file.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
 
 
-def search(words: str) -> list[Section]:
+def search(words: str) -> list[GuideSection]:
     """The sections that have all words, those first whose headings have them, then those that have them most often."""
     wanted = [word.lower() for word in words.split()]
     found = []
@@ -73,11 +73,12 @@ def _as_text(link: re.Match[str]) -> str:
     return f"{link[1]} (`ptxlab docs {link[2]}`)"
 
 
-def _sections(guide: str, file: Path) -> list[Section]:
+def _sections(guide: str, file: Path) -> list[GuideSection]:
     text = file.read_text(encoding="utf-8")
     without_code = _CODE.sub(lambda code: " " * len(code[0]), text)  # a remark in it is not a heading
     starts = [(heading.start(), heading[1]) for heading in _HEADING.finditer(without_code)]
     ends = [start for start, _ in starts[1:]] + [len(text)]
     return [
-        Section(guide, heading, text[start:end].strip()) for (start, heading), end in zip(starts, ends, strict=True)
+        GuideSection(guide, heading, text[start:end].strip())
+        for (start, heading), end in zip(starts, ends, strict=True)
     ]

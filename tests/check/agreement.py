@@ -19,7 +19,7 @@ from pathlib import Path
 
 import ptxlab
 from ptxlab.report import Diagnostic
-from ptxlab.toolchain import Verdict, accepted, find_assembler, judge_many
+from ptxlab.toolchain import PtxasMessage, accepted, find_assembler, judge_many
 from ptxlab.toolchain.header import stated_version, unterminated_comment
 
 from ..corpus import files
@@ -38,7 +38,7 @@ class Outcome:
 
     mutant: Mutant
     ours: list[Diagnostic]
-    theirs: list[Verdict]
+    theirs: list[PtxasMessage]
 
     @property
     def we_accept(self) -> bool:

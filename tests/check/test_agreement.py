@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ptxlab.toolchain import Verdict
+from ptxlab.toolchain import PtxasMessage
 
 from ..tools import needs_ptxas
 from .agreement import Outcome, compare, score, small_files, small_modules
@@ -66,17 +66,17 @@ def test_an_instruction_is_taken_out_with_what_it_names() -> None:
     assert "@!%p1 bra L0;\nL0:" in made["sample: bra"]
 
 
-def outcome(text: str, *verdicts: Verdict) -> Outcome:
+def outcome(text: str, *verdicts: PtxasMessage) -> Outcome:
     return Outcome(Mutant("sample", text, "kind", 1, "", ""), [], list(verdicts))
 
 
 def test_what_ptxas_leaves_open_counts_apart() -> None:
-    error = Verdict(3, "error", "Unknown symbol 'x'")
-    assert outcome(SAMPLE, Verdict(None, "crash", "SIGSEGV")).no_answer
-    assert outcome(SAMPLE, Verdict(None, "timeout", "did not end")).no_answer
-    assert outcome(SAMPLE, Verdict(None, "error", "Internal compiler error.")).no_answer
+    error = PtxasMessage(3, "error", "Unknown symbol 'x'")
+    assert outcome(SAMPLE, PtxasMessage(None, "crash", "SIGSEGV")).no_answer
+    assert outcome(SAMPLE, PtxasMessage(None, "timeout", "did not end")).no_answer
+    assert outcome(SAMPLE, PtxasMessage(None, "error", "Internal compiler error.")).no_answer
     assert outcome(SAMPLE + "/* open").no_answer
-    assert not outcome(SAMPLE, error, Verdict(None, "crash", "SIGSEGV")).no_answer
-    counted = score([outcome(SAMPLE), outcome(SAMPLE, error), outcome(SAMPLE, Verdict(None, "crash", "SIGSEGV"))])
+    assert not outcome(SAMPLE, error, PtxasMessage(None, "crash", "SIGSEGV")).no_answer
+    counted = score([outcome(SAMPLE), outcome(SAMPLE, error), outcome(SAMPLE, PtxasMessage(None, "crash", "SIGSEGV"))])
     assert (len(counted.answered), len(counted.unanswered), len(counted.missed)) == (2, 1, 1)
     assert counted.agreement == 0.5

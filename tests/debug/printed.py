@@ -20,7 +20,7 @@ from ptxlab.cli.debug import Session
 from ptxlab.debug import Debugger, UnknownError
 from ptxlab.debug.declarations import Variable
 from ptxlab.debug.objects import Object, load
-from ptxlab.debug.types import Type
+from ptxlab.debug.types import CudaType
 from ptxlab.debug.values import Scope
 from ptxlab.report import PtxError
 
@@ -42,7 +42,7 @@ class Tried:
     visits: list[dict[str, Any]] = field(default_factory=list)
 
 
-def parts(scope: Scope, name: str, type: Type) -> Iterator[tuple[str, Type]]:
+def parts(scope: Scope, name: str, type: CudaType) -> Iterator[tuple[str, CudaType]]:
     """The numbers and pointers in a variable, as expressions."""
     if type.kind == "reference":
         type = type.element
@@ -58,9 +58,9 @@ def parts(scope: Scope, name: str, type: Type) -> Iterator[tuple[str, Type]]:
                 yield from parts(scope, f"{name}.{one.name}", one.type)
 
 
-def values(scope: Scope, line: int) -> dict[str, tuple[Any, Type]]:
+def values(scope: Scope, line: int) -> dict[str, tuple[Any, CudaType]]:
     """What the debugger says of all variables that are declared above a line."""
-    found: dict[str, tuple[Any, Type]] = {}
+    found: dict[str, tuple[Any, CudaType]] = {}
     for variable in scope.variables():
         declared = _declared_at(scope, variable)
         if variable.is_hidden or (not variable.is_parameter and declared >= line) or variable.name == "this":
@@ -116,11 +116,11 @@ def instrumented(text: str, tried: list[Tried], debugger: Debugger, hidden: set[
     return "#include <cstdio>\n" + "\n".join(lines)
 
 
-def _format(type: Type) -> str:
+def _format(type: CudaType) -> str:
     return "%.17g" if type.dtype is not None and not type.is_integer else "%lld"
 
 
-def _cast(type: Type) -> str:
+def _cast(type: CudaType) -> str:
     if type.dtype is not None and not type.is_integer and type.dtype.itemsize == 2:
         return "(double)(float)"
     return "(double)" if type.dtype is not None and not type.is_integer else "(long long)"

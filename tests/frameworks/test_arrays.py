@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.device.host_memory import START, Pointer
+from ptxlab.device.host_memory import START, HostPointer
 from ptxlab.frameworks.arrays import Arrays, NumpyArray
 from ptxlab.frameworks.packages import MissingPackageError, package
 from ptxlab.frameworks.triton.values import number, parameters_of
@@ -58,7 +58,7 @@ def test_a_view_is_in_the_memory_of_its_owner() -> None:
     assert arrays.address(owner) == START
     assert arrays.address(owner[2:, 1::2]) == START + 4 * (2 * 8 + 1)
     assert len(arrays.memory.regions) == 1
-    assert arrays.pointer(None, "x") == Pointer(arrays.memory, 0)
+    assert arrays.pointer(None, "x") == HostPointer(arrays.memory, 0)
     with pytest.raises(TypeError, match="argument 0 \\(`x`\\) is a list: pass a tensor of torch or a NumPy array"):
         arrays.pointer([1, 2], "argument 0 (`x`)")
 

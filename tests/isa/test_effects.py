@@ -3,7 +3,7 @@
 import pytest
 
 from ptxlab.isa import Jump, opcode
-from ptxlab.isa.effects import Access, Effects, Step, effects_of
+from ptxlab.isa.effects import Access, Effects, UnitStep, effects_of
 from ptxlab.isa.extent import Extent
 from ptxlab.isa.table import CHAPTERS, forms, forms_of
 from tests.isa.sample import sample_choices
@@ -59,7 +59,7 @@ def test_accesses(text: str, accesses: tuple[Access, ...]) -> None:
      ("mbarrier.arrive.expect_tx.shared.b64", [("mbarrier", "expect"), ("mbarrier", "arrive")]), ("add.u32", [])],
 )  # fmt: skip
 def test_steps(text: str, steps: list[tuple[str, str]]) -> None:
-    assert effects(text).steps == tuple(Step(*step) for step in steps)
+    assert effects(text).steps == tuple(UnitStep(*step) for step in steps)
 
 
 def test_threads_that_wait_for_each_other() -> None:

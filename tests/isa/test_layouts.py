@@ -5,7 +5,7 @@ import pytest
 from ptxlab.isa.table import forms_of
 from ptxlab.isa.units.fragment import extents, registers
 from ptxlab.isa.units.layouts import (
-    Fragments,
+    FragmentLayouts,
     Layout,
     fragments,
     metadata,
@@ -14,7 +14,7 @@ from ptxlab.isa.units.layouts import (
 from ptxlab.isa.units.layouts_rows import eight_rows, memory_rows, sixteen_columns, sixteen_rows
 
 
-def _dense() -> dict[str, Fragments]:
+def _dense() -> dict[str, FragmentLayouts]:
     found = {}
     for form in forms_of("mma"):
         for choice in form.spellings():
@@ -62,7 +62,7 @@ def _is_one_to_one(layout: Layout) -> bool:
 
 
 @pytest.mark.parametrize("layouts", [*DENSE.values(), *OPAQUE.values()], ids=[*DENSE, *OPAQUE])
-def test_every_element_has_a_place_of_its_own(layouts: Fragments) -> None:
+def test_every_element_has_a_place_of_its_own(layouts: FragmentLayouts) -> None:
     for layout in (layouts.a, layouts.b, layouts.c, layouts.d):
         assert _is_one_to_one(layout)
 

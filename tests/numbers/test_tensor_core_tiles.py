@@ -24,7 +24,7 @@ from ptxlab.numbers.tensor_core import (
     add_products,
     unpack,
 )
-from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, Tile, decode, multiply_tile
+from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, TensorCoreTile, decode, multiply_tile
 
 Words = npt.NDArray[np.uint32]
 COLUMNS = 24
@@ -40,8 +40,8 @@ def by_tile(
     right = Decoded(significands=array(f32, COLUMNS * MOST), exponents=array(s32, COLUMNS * MOST))
     decode(a, ROWS_AT_ONCE * depth, format, left, 0)
     decode(b, COLUMNS * depth, format, right, 0)
-    tile = Tile(a=left, b=right, columns=COLUMNS, depth=depth, step=step, row_scales=rows, column_scales=columns,
-                sums=sums)  # fmt: skip
+    tile = TensorCoreTile(a=left, b=right, columns=COLUMNS, depth=depth, step=step, row_scales=rows,
+                          column_scales=columns, sums=sums)  # fmt: skip
     multiply_tile(tile, Accumulation(fraction=fraction, lacking=lacking, result=result))
 
 

@@ -10,7 +10,7 @@ import ptxlab
 from ptxlab import kernels
 from ptxlab.emulate.translate.compile import runtime_code
 from ptxlab.measure import Host
-from ptxlab.trace.barriers import Mbarrier
+from ptxlab.trace.barriers import MbarrierState
 
 from .recorded import SUMS, THREADS, record
 
@@ -142,10 +142,10 @@ def test_mbarriers_have_phases_arrivals_and_bytes() -> None:
     trace = launch.run(device="cpu", detectors=False, record=ptxlab.Record(blocks=[0])).trace
     assert trace is not None
     assert trace.blocks == [0]
-    found = [barrier for barrier in trace.barriers() if isinstance(barrier, Mbarrier)]
+    found = [barrier for barrier in trace.barriers() if isinstance(barrier, MbarrierState)]
     assert [(one.expected, one.missing, one.bytes, one.phase > 0) for one in found] == [(1, 1, 0, True)] * len(found)
-    first = next(n for n in range(trace.steps) if any(isinstance(b, Mbarrier) for b in trace.step(n).barriers()))
-    assert isinstance(trace.step(first).barriers()[0], Mbarrier)
+    first = next(n for n in range(trace.steps) if any(isinstance(b, MbarrierState) for b in trace.step(n).barriers()))
+    assert isinstance(trace.step(first).barriers()[0], MbarrierState)
 
 
 DROPS = """.version 8.0

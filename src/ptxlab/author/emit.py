@@ -28,7 +28,7 @@ OPAQUE = frozenset(("texref", "surfref", "samplerref"))  # types of variables th
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ChosenForm:
     """The form that is meant; `expected` is one entry an operand of the line, results included."""
 
     candidate: Candidate
@@ -105,7 +105,7 @@ def _reaches(wanted: str | None, space: str | None) -> bool:
 
 
 @cache
-def plan(text: str, kinds: tuple[Kind, ...], outs: tuple[Kind, ...] | None, pair: bool) -> Plan | None:
+def plan(text: str, kinds: tuple[Kind, ...], outs: tuple[Kind, ...] | None, pair: bool) -> ChosenForm | None:
     """The form that these arguments and results make of an opcode; None where no form takes them.
 
     Without `out=` the form that writes the fewest registers is meant: `mov.b32` copies, unless `out=` asks to unpack.
@@ -116,12 +116,12 @@ def plan(text: str, kinds: tuple[Kind, ...], outs: tuple[Kind, ...] | None, pair
 
 def plans(
     text: str, kinds: tuple[Kind, ...], outs: tuple[Kind, ...] | None, pair: bool
-) -> list[tuple[Plan | None, tuple[Candidate, str, int, Expected | None]]]:
+) -> list[tuple[ChosenForm | None, tuple[Candidate, str, int, Expected | None]]]:
     """For each form of an opcode: the plan, or the candidate, what is wrong, with which argument, what was expected.
 
     Registers are declared as bits here: a form for registers of a type can only be written as PTX.
     """
-    found: list[tuple[Plan | None, tuple[Candidate, str, int, Expected | None]]] = []
+    found: list[tuple[ChosenForm | None, tuple[Candidate, str, int, Expected | None]]] = []
     for candidate in opcode(text).candidates:
         if candidate.violation is not None or any(expected.typed for expected in candidate.expected):
             continue
@@ -131,7 +131,7 @@ def plans(
             found.append((None, (candidate, "count", len(kinds), None)))
             continue
         wrong = _first_problem(candidate, aligned, kinds, outs, pair)
-        found.append((None if wrong else Plan(candidate, aligned), wrong or (candidate, "", 0, None)))
+        found.append((None if wrong else ChosenForm(candidate, aligned), wrong or (candidate, "", 0, None)))
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.author.lines import Running, SourcePosition, here, refuse, running_in, texts_of
-from ptxlab.ir.inlining import Frame
+from ptxlab.ir.inlining import SourceFrame
 from ptxlab.ir.mangled import LAMBDA
 from ptxlab.isa import Candidate, Type
 from ptxlab.isa.targets import TARGETS, VERSIONS, Since, Version, target_named
@@ -66,7 +66,7 @@ class TracedModule:
     dynamic_alignment: int = 0  # of the shared memory whose size the launch says
     needed: Version = (1, 0)
     timelines: dict[str, Layout] = field(default_factory=dict)  # of each kernel that records one
-    calls: dict[tuple[Frame, ...], int] = field(default_factory=dict)  # the lines that run at once, with a number
+    calls: dict[tuple[SourceFrame, ...], int] = field(default_factory=dict)  # the lines that run at once, with a number
     name: str = "module"
     _known: dict[int, Candidate] = field(default_factory=dict)
     _read: tuple[int, ir.Module] | None = None
@@ -256,7 +256,7 @@ class Trace:
         files = [_ascii(code.co_filename) for code, _ in self._running]
         names = [*(_name(code) for code, _ in self._running[:-1]), self.name]
         lines = [line for _, line in self._running]
-        self.lines.append(f"\0{calls.setdefault(tuple(map(Frame, files, lines, names)), len(calls))}")
+        self.lines.append(f"\0{calls.setdefault(tuple(map(SourceFrame, files, lines, names)), len(calls))}")
         line = (self._running[0][0].co_filename, lines[0])
         if line != self._line:
             self._line = line

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .program import FunctionFacts, Program
 
 
-class Calls:
+class CallGraph:
     """The calls of a module by the name of a function; a function without a body calls nothing that is known."""
 
     def __init__(self, program: Program) -> None:

@@ -20,7 +20,7 @@ from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 from ptxlab.report.nearest import nearest
 
 from .accesses import KnownAccess, known_accesses
-from .calls import Calls
+from .calls import CallGraph
 from .divergence import Divergence
 
 PREDICATE = type_named("pred")
@@ -121,9 +121,9 @@ class Program:
                     progress(function.end)
 
     @cached_property
-    def calls(self) -> Calls:
+    def calls(self) -> CallGraph:
         """Which of its functions call which."""
-        return Calls(self)
+        return CallGraph(self)
 
     @property
     def sound_functions(self) -> list[FunctionFacts]:

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from ptxlab import ir
 from ptxlab.ir.shapes import shape_of
-from ptxlab.isa.releases import NEWER, TOLERATED, Difference, Use
+from ptxlab.isa.releases import NEWER, TOLERATED, ReleaseChange, Use
 from ptxlab.report import Diagnostic
 
 from .program import FunctionFacts, Program
 
-Found = tuple[Difference, ir.Instruction]
+Found = tuple[ReleaseChange, ir.Instruction]
 
 
 def tolerated(program: Program) -> Iterator[Found]:

@@ -20,7 +20,7 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
 from ptxlab import __version__, guides
-from ptxlab.cli.limited import Outcome, run_limited
+from ptxlab.cli.limited import CommandOutcome, run_limited
 
 SHORT = 1900  # characters of an answer, without what says how to continue
 KEPT = 64  # answers whose rest can be asked for
@@ -65,7 +65,7 @@ Source = tuple[str, str, str]
 """A text, its language, or the path of a file."""
 
 
-class RefusedError(Exception):
+class ToolRefusedError(Exception):
     """What a tool was asked for and does not do; the text is the answer."""
 
 
@@ -85,7 +85,7 @@ class Tools:
         try:
             work = partial(self._run, arguments, sources, is_last, launch)
             answer: str = await run_sync(work, limiter=self._turns)
-        except RefusedError as refused:
+        except ToolRefusedError as refused:
             answer = self.shorten(f"refused: {refused}")
         return answer
 
@@ -96,22 +96,22 @@ class Tools:
             options = [*arguments[1:], *self._launch(**launch)]
             command = [arguments[0], *options, *files] if is_last else [arguments[0], *files, *options]
             if any("\0" in one for one in command):
-                raise RefusedError("an argument holds a NUL character")
+                raise ToolRefusedError("an argument holds a NUL character")
             outcome = run_limited(command, folder, self.seconds, self.memory)
             return self.shorten(_answer(outcome).replace(f"{folder}/", "").replace(f"{self.root}/", ""))
 
     def _file(self, folder: Path, name: str, text: str, language: str, path: str) -> Path:
         """The file of a source; the lines of files that it names are shown only if these are below the root."""
         if bool(text) == bool(path):
-            raise RefusedError("give either `text` or `path`")
+            raise ToolRefusedError("give either `text` or `path`")
         if "\0" in text:
-            raise RefusedError("`text` holds a NUL character")
+            raise ToolRefusedError("`text` holds a NUL character")
         found = self.below_root(path, READ) if path else folder / f"{name}.{language}"
         if path and found.suffix != ".ptx":
             return found
         given = found.read_text("utf-8", "replace") if path else text
         if len(text) > LARGEST:
-            raise RefusedError(f"`text` has {len(text):,} characters, and {LARGEST:,} are allowed")
+            raise ToolRefusedError(f"`text` has {len(text):,} characters, and {LARGEST:,} are allowed")
         if found.suffix == ".cu":
             self._check_names(given)
             written = given
@@ -133,7 +133,9 @@ class Tools:
         """Refuse C++ that names a file by more than a folder and a name: compilers read any file, and cite it."""
         for found in _NAMING.finditer(re.sub(r"(?:\\|\?\?/)[ \t]*\r?\n", "", text)):
             if not _HEADER.fullmatch(found[0]):
-                raise RefusedError(f"`{found[0][:80]}`: expected a header by its name, without `..` or a folder from /")
+                raise ToolRefusedError(
+                    f"`{found[0][:80]}`: expected a header by its name, without `..` or a folder from /"
+                )
 
     def below_root(self, path: str, suffixes: tuple[str, ...]) -> Path:
         """A file that may be read."""
@@ -141,13 +143,13 @@ class Tools:
             found = (self.root / path).resolve()
             is_file = found.is_file()
         except (OSError, ValueError) as wrong:  # it is too long, or holds a NUL character
-            raise RefusedError(f"`path` is not one: {wrong}") from None
+            raise ToolRefusedError(f"`path` is not one: {wrong}") from None
         if not found.is_relative_to(self.root):
-            raise RefusedError(f"`{path}` is not below the folder of this server")
+            raise ToolRefusedError(f"`{path}` is not below the folder of this server")
         if found.suffix not in suffixes:
-            raise RefusedError(f"`{path}`: expected a file that ends in {' or '.join(suffixes)}")
+            raise ToolRefusedError(f"`{path}`: expected a file that ends in {' or '.join(suffixes)}")
         if not is_file:
-            raise RefusedError(f"there is no file `{path}`")
+            raise ToolRefusedError(f"there is no file `{path}`")
         return found
 
     def _launch(self, args: Sequence[str] = (), **options: Any) -> list[str]:
@@ -182,7 +184,7 @@ class Tools:
         return f"{text[start:end]}\n[{len(text) - end:,} more characters: more(handle={handle!r}, start={end})]"
 
 
-def _answer(outcome: Outcome) -> str:
+def _answer(outcome: CommandOutcome) -> str:
     said = outcome.text.strip()
     if isinstance(outcome.status, str):
         return f"{said}\n[{outcome.status}]".strip()

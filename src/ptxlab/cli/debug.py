@@ -91,7 +91,7 @@ class Session:
         from ptxlab.device.trace_file import TraceError
         from ptxlab.emulate.host.recording import describe_finding
         from ptxlab.trace import Trace
-        from ptxlab.trace.steps import Finding
+        from ptxlab.trace.steps import ReportedFinding
 
         if self.path is None:
             raise click.UsageError("`program` is missing: the file of the kernel, or of a recorded launch")
@@ -121,7 +121,7 @@ class Session:
         result = try_seeds(kernel, inputs, range(self.seed, self.seed + 1), options, None).result
         assert result.trace is not None
         warnings += kernel_warnings(kernel)
-        result.trace.findings += [Finding(**describe_finding(one, module.source)) for one in warnings]
+        result.trace.findings += [ReportedFinding(**describe_finding(one, module.source)) for one in warnings]
         path = self.path if self.path.suffix == ".ptx" else None
         debugger = Debugger(result.trace, result.diagnostics, self._with_debug_info)
         return Opened(debugger, path, result.output, result)

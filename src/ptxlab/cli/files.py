@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from ptxlab.ir import Module
-    from ptxlab.toolchain import Part
+    from ptxlab.toolchain import EmbeddedProgram
 
 # Work that is over in a moment needs no bar.
 MANY_FILES, MANY_BYTES = 20, 4_000_000
@@ -146,7 +146,7 @@ def read_text(path: Path) -> str:
     return syntax.read_text(path)
 
 
-def read_object(path: Path) -> list[Part] | None:
+def read_object(path: Path) -> list[EmbeddedProgram] | None:
     """The PTX and the cubins in a file that nvcc built; None for one that is not such a file."""
     from ptxlab.toolchain import is_object, parts_of
 

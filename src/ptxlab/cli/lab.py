@@ -178,7 +178,7 @@ def _launches(entry: Entry, variant: str, sizes: Sequence[dict[str, object]], se
 
 
 def _lesson(
-    page: lessons.Page, variant: str | None, sizes: Sequence[dict[str, object]], given: dict[str, object]
+    page: lessons.LessonPage, variant: str | None, sizes: Sequence[dict[str, object]], given: dict[str, object]
 ) -> tuple[Trace, object]:  # fmt: skip
     """A launch of a page of the documentation."""
     if given["arguments"] or sizes:

@@ -17,7 +17,7 @@ from ptxlab.cli.findings import has_color
 if TYPE_CHECKING:
     from ptxlab.device.result import Result
     from ptxlab.ir import Module
-    from ptxlab.learn import Chapter, ExerciseFile, Folder, Report, Verdict
+    from ptxlab.learn import Chapter, ExerciseFile, ExerciseVerdict, Folder, Report
 
 WIDEST = 100  # columns of prose
 
@@ -202,11 +202,11 @@ def judged(one: ExerciseFile, file: Path) -> Report:
     from ptxlab import learn
 
     module = module_of(one, file)
-    verdict = module if isinstance(module, learn.Verdict) else one.exercise.check(module)
+    verdict = module if isinstance(module, learn.ExerciseVerdict) else one.exercise.check(module)
     return learn.Report(one.exercise.title, verdict)
 
 
-def module_of(one: ExerciseFile, file: Path) -> Module | Verdict:
+def module_of(one: ExerciseFile, file: Path) -> Module | ExerciseVerdict:
     """What a file has, PTX, CUDA C++ or Python, or why it has nothing."""
     from ptxlab import learn
     from ptxlab.cli.files import read_module
@@ -315,9 +315,9 @@ def recorded(one: ExerciseFile, file: Path) -> Result:
 
     task = one.exercise.task
     module = module_of(one, file)
-    kernel = module if isinstance(module, learn.Verdict) else learn.kernel_of(module, task)
-    if isinstance(kernel, learn.Verdict):
+    kernel = module if isinstance(module, learn.ExerciseVerdict) else learn.kernel_of(module, task)
+    if isinstance(kernel, learn.ExerciseVerdict):
         raise click.ClickException(f"there is no launch to show yet: {learn.Report(one.exercise.title, kernel)}")
-    assert not isinstance(module, learn.Verdict)
+    assert not isinstance(module, learn.ExerciseVerdict)
     number = one.exercise.check(module).size or 0
     return learn.run(kernel, task.case(number), seed=number, record=Record())

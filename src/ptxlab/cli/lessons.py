@@ -29,7 +29,7 @@ _SECTIONS = ("wrong", "right")
 
 
 @dataclass(frozen=True)
-class Page:
+class LessonPage:
     """A page with examples."""
 
     name: str
@@ -64,13 +64,13 @@ class Page:
                 yield section + (f"-{counts[section]}" if counts[section] > 1 else ""), result
 
 
-def pages() -> dict[str, Page]:
+def pages() -> dict[str, LessonPage]:
     """All pages by name."""
     numbered = re.compile(rf"({'|'.join(FOLDERS)})/\d")
-    return {name: Page(name, path) for name, path in guides().items() if numbered.match(name)}
+    return {name: LessonPage(name, path) for name, path in guides().items() if numbered.match(name)}
 
 
-def named(what: str) -> Page | None:
+def named(what: str) -> LessonPage | None:
     """The page of a name, or of its file; None if it is meant as something else."""
     known = pages()
     if what.endswith(".md"):
@@ -85,7 +85,7 @@ def named(what: str) -> Page | None:
     raise click.UsageError(f"there is no page `{what}`{meant}")
 
 
-def launch_of(page: Page, variant: str | None, record: Record) -> Result:
+def launch_of(page: LessonPage, variant: str | None, record: Record) -> Result:
     """A launch of a page: the one that is asked for, otherwise the first that is wrong, or the first."""
     known: dict[str, Result] = {}
     for name, result in page.launches(record):

@@ -14,14 +14,14 @@ MOST = 1 << 20  # bytes of output that are kept
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CommandOutcome:
     """What a command printed, and how it ended: its exit status, or why it was ended."""
 
     text: str
     status: int | str
 
 
-def run_limited(arguments: list[str], folder: Path, seconds: float, memory: float) -> Outcome:
+def run_limited(arguments: list[str], folder: Path, seconds: float, memory: float) -> CommandOutcome:
     """Run `ptxlab` with arguments in a folder, for so many seconds, with so many GB of memory."""
     options = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "cwd": folder}
     process = start_python(__name__, str(int(memory * (1 << 30))), *arguments, **options)
@@ -49,7 +49,7 @@ def run_limited(arguments: list[str], folder: Path, seconds: float, memory: floa
         status = f"stopped after {MOST:,} bytes of output"
     elif process.returncode < 0:
         status = f"ended by signal {-process.returncode}"
-    return Outcome(kept.decode("utf-8", "replace"), status)
+    return CommandOutcome(kept.decode("utf-8", "replace"), status)
 
 
 def serve() -> None:

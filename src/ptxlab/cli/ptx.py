@@ -20,7 +20,7 @@ from ptxlab.cli.launching import listed
 from ptxlab.report import PtxError
 
 if TYPE_CHECKING:
-    from ptxlab.toolchain import Part
+    from ptxlab.toolchain import EmbeddedProgram
 
 NO_KERNEL = "`{}` has no kernel: none of its names is one of `ptxlab.author`"
 _KERNEL = re.compile(r"^\s*(?:\.\w+\s+)*\.entry\s+([\w$%]+)", re.MULTILINE)
@@ -75,7 +75,7 @@ def ptx_of(path: Path, target: str | None, entry: str | None) -> str:
     return held_by(path, parts, target, entry)
 
 
-def held_by(path: Path, parts: Sequence[Part], target: str | None, entry: str | None) -> str:
+def held_by(path: Path, parts: Sequence[EmbeddedProgram], target: str | None, entry: str | None) -> str:
     """The PTX in a built file that is meant."""
     from ptxlab.ir.mangled import matches
     from ptxlab.toolchain.header import stated_target

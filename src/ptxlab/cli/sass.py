@@ -19,7 +19,7 @@ from ptxlab.cli.launching import listed
 from ptxlab.report import PtxError
 
 if TYPE_CHECKING:
-    from ptxlab.toolchain import Listing, Lowering, Part, Row, SassFunction, SassInstruction, Tool
+    from ptxlab.toolchain import EmbeddedProgram, Listing, LoweredLine, Lowering, SassFunction, SassInstruction, Tool
 
 WIDEST = 72
 _FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"')
@@ -93,7 +93,7 @@ def beside(listing: Listing) -> Iterator[str]:
     yield from beside_rows(listing.rows, listing.elsewhere)
 
 
-def beside_rows(lines: Sequence[Row], elsewhere: Sequence[SassInstruction]) -> Iterator[str]:
+def beside_rows(lines: Sequence[LoweredLine], elsewhere: Sequence[SassInstruction]) -> Iterator[str]:
     """Lines of PTX on the left, the SASS of each on the right."""
     texts = with_sources([row.text for row in lines])
     rows = [(row.line, shorten(text), row.sass) for row, text in zip(lines, texts, strict=True)]
@@ -116,7 +116,9 @@ def beside_rows(lines: Sequence[Row], elsewhere: Sequence[SassInstruction]) -> I
             yield f"{'':>{digits}}   {click.style(instruction.text, fg='green')}"
 
 
-def of_object(path: Path, parts: Sequence[Part], targets: Sequence[str | None], entry: str | None) -> Iterator[str]:
+def of_object(
+    path: Path, parts: Sequence[EmbeddedProgram], targets: Sequence[str | None], entry: str | None
+) -> Iterator[str]:
     """The machine code in a built file, function by function."""
     from ptxlab.ir.mangled import matches, plain
     from ptxlab.toolchain import beside_lines, disassemble

@@ -12,17 +12,17 @@ from functools import cached_property
 
 from ptxlab import ir
 from ptxlab.debug.local_writes import changes_local, changes_register
-from ptxlab.debug.types import Type, Types
+from ptxlab.debug.types import CudaType, Types
 from ptxlab.device import layout
-from ptxlab.ir.dwarf import Attribute, Data, DwarfError, Entry, Reader, Symbol, entries, section
-from ptxlab.trace.program import Program
+from ptxlab.ir.dwarf import Attribute, Data, DwarfError, DwarfReader, DwarfSymbol, Entry, entries, section
+from ptxlab.trace.program import RecordedProgram
 
 _SPACES = {4: "const", 5: "global", 6: "local", 7: "param", 8: "shared", 12: "generic"}  # of DW_AT_address_class
 _ADDRESS, _DEREFERENCE, _PLUS, _REGISTER, _VALUE = 0x03, 0x06, 0x23, 0x90, 0x9F
 
 
 @dataclass(frozen=True)
-class Location:
+class VariableLocation:
     """Where a variable is: in a register, in memory after a symbol, or nowhere, as a constant."""
 
     register: str = ""
@@ -38,7 +38,7 @@ class Variable:
     """A variable or a parameter."""
 
     name: str
-    type: Type
+    type: CudaType
     space: str
     entry: Entry
     is_parameter: bool = False
@@ -63,7 +63,7 @@ class Declarations:
     makes, nothing is declared.
     """
 
-    def __init__(self, program: Program, compile: Callable[[], ir.Module | None] = lambda: None) -> None:
+    def __init__(self, program: RecordedProgram, compile: Callable[[], ir.Module | None] = lambda: None) -> None:
         self._program = program
         self._compile = compile
 
@@ -93,7 +93,7 @@ class Declarations:
         """The types that are declared."""
         return Types(self._entries)
 
-    def type(self, name: str) -> Type | None:
+    def type(self, name: str) -> CudaType | None:
         """A type by its name."""
         return self.types.named(name)
 
@@ -156,9 +156,9 @@ class Declarations:
                    for entry in self._entries.values())  # fmt: skip
 
     @cached_property
-    def enumerators(self) -> dict[str, tuple[Type, int]]:
+    def enumerators(self) -> dict[str, tuple[CudaType, int]]:
         """The constants of enumerations, by name, also with the name of their type."""
-        found: dict[str, tuple[Type, int]] = {}
+        found: dict[str, tuple[CudaType, int]] = {}
         for entry in self._entries.values():
             for one in entry.children if entry.tag == "enumeration" else ():
                 value = self.types.at(entry.offset), one.number("const_value") or 0
@@ -216,7 +216,7 @@ class Declarations:
 
     def _number(self, address: Attribute | None) -> int | None:
         """The instruction after a label."""
-        return self._labels.get(address.name) if isinstance(address, Symbol) else None
+        return self._labels.get(address.name) if isinstance(address, DwarfSymbol) else None
 
     def _text(self, entry: Entry, name: str) -> str:
         """What an entry says, or the one that it completes."""
@@ -236,11 +236,11 @@ class Declarations:
         is_hidden = not name or name.startswith("__")
         return Variable(name, self.types.of(declared), space, entry, entry.tag == "parameter", is_hidden)
 
-    def location(self, variable: Variable, instruction: int) -> Location | None:
+    def location(self, variable: Variable, instruction: int) -> VariableLocation | None:
         """Where a variable is before an instruction; None if it has no place there."""
         constant = variable.entry.number("const_value")
         if constant is not None:
-            return Location(constant=constant)
+            return VariableLocation(constant=constant)
         if not self.are_locals_known and not variable.is_static:
             return self._as_launched(variable) if variable.is_parameter else None
         given = variable.entry.attributes.get("location")
@@ -248,7 +248,7 @@ class Declarations:
             return _place(given)
         return self._in_list(given, instruction) if isinstance(given, int) else None
 
-    def _as_launched(self, variable: Variable) -> Location | None:
+    def _as_launched(self, variable: Variable) -> VariableLocation | None:
         """Where a parameter of the kernel is, of which the other program has a copy in local memory."""
         kernel = self._program.kernel
         function = self._functions.get(kernel.name)
@@ -258,7 +258,7 @@ class Declarations:
         number = parameters.index(variable.entry)
         if self._is_changed(variable, layout.size_of_variable(kernel.parameters[number])):
             return None
-        return Location(symbol=kernel.parameters[number].name)
+        return VariableLocation(symbol=kernel.parameters[number].name)
 
     def _is_changed(self, variable: Variable, size: int) -> bool:
         """Whether the kernel may change a parameter: code that is not optimized then has it elsewhere, too."""
@@ -272,8 +272,8 @@ class Declarations:
         text = source.text[own.start or 0 : own.end or 0]
         return changes_local(text, place.offset, size) if place.symbol else changes_register(text, place.register)
 
-    def _in_list(self, start: int, instruction: int) -> Location | None:
-        reader = Reader(self._locations, start)
+    def _in_list(self, start: int, instruction: int) -> VariableLocation | None:
+        reader = DwarfReader(self._locations, start)
         while not reader.is_done:
             ends = reader.address(), reader.address()
             if ends == (0, 0):
@@ -285,15 +285,15 @@ class Declarations:
         return None
 
 
-def _place(data: Data) -> Location | None:
+def _place(data: Data) -> VariableLocation | None:
     """What a location expression says; None of one that compilers do not write for PTX."""
-    reader = Reader(data)
+    reader = DwarfReader(data)
     register, symbol, offset, is_pointer = "", "", 0, False
     while not reader.is_done:
         operation = reader.number(1)
         if operation == _ADDRESS:
             address = reader.address()
-            if not isinstance(address, Symbol):
+            if not isinstance(address, DwarfSymbol):
                 return None
             symbol, offset = address.name, address.offset
         elif operation == _REGISTER:
@@ -305,10 +305,10 @@ def _place(data: Data) -> Location | None:
             is_pointer = True
         elif operation != _VALUE:
             return None
-    return Location(register, symbol, offset, is_pointer) if register or symbol else None
+    return VariableLocation(register, symbol, offset, is_pointer) if register or symbol else None
 
 
-def _labels(program: Program) -> dict[str, int]:
+def _labels(program: RecordedProgram) -> dict[str, int]:
     """For each label of a program the number of the instruction after it."""
     found: dict[str, int] = {}
     number = 0

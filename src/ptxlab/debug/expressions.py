@@ -31,7 +31,7 @@ from ptxlab.debug.operations import (
     subscript,
     type_of,
 )
-from ptxlab.debug.types import Type, array_of, named, pointer_to
+from ptxlab.debug.types import CudaType, array_of, named, pointer_to
 from ptxlab.isa.types import TYPES
 from ptxlab.trace.accesses import SPACES
 
@@ -54,7 +54,7 @@ _ESCAPES = {"n": 10, "t": 9, "0": 0, "r": 13}
 _MOST_DEEP = 100
 
 
-KnownType = Callable[[str], Type | None]
+KnownType = Callable[[str], CudaType | None]
 
 
 @lru_cache(maxsize=512)
@@ -67,7 +67,7 @@ def compiled(text: str, known_type: KnownType = named) -> Evaluation:
     return found
 
 
-def parse_type(text: str, known_type: KnownType = named) -> Type | None:
+def parse_type(text: str, known_type: KnownType = named) -> CudaType | None:
     """A type by its name; None where there is none."""
     parser = _Parser(text, known_type)
     found = parser.type()
@@ -252,13 +252,13 @@ class _Parser:
         self.expect("]")
         return found
 
-    def type(self) -> Type | None:
+    def type(self) -> CudaType | None:
         """A type, if there is one: `float`, `const unsigned int *`, `@shared float *`, `float (*)[4]`."""
         start, space = self.at, "generic"
         if self.accept("@"):
             space = self.take()["name"] or ""
         words: list[str] = []
-        found: Type | None = None
+        found: CudaType | None = None
         while (match := self._match()) is not None and match["name"]:
             if match["name"] not in ("const", "volatile", "struct", "__restrict__"):
                 longer = self.known_type(" ".join([*words, match["name"]]))
@@ -276,7 +276,7 @@ class _Parser:
         return found
 
 
-def of_ptx(name: str) -> Type:
+def of_ptx(name: str) -> CudaType:
     """A type of PTX as one of C++."""
     type = TYPES[name]
     whole = {"f": "float", "s": "int", "u": "uint", "b": "uint"}.get(type.kind)

@@ -7,13 +7,13 @@ from functools import cached_property
 from pathlib import Path
 
 from ptxlab import ir
-from ptxlab.ir.inlining import Frame, Inlining, own_frame
+from ptxlab.ir.inlining import Inlining, SourceFrame, own_frame
 from ptxlab.ir.mangled import last_part
-from ptxlab.trace.program import Program
+from ptxlab.trace.program import RecordedProgram
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLine:
     """A line of a file; the file of the PTX itself is ""."""
 
     file: str
@@ -24,29 +24,30 @@ class Place:
 class Lines:
     """Where each instruction of a program is written, and was compiled from."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: RecordedProgram) -> None:
         self.program = program
         self.ptx = [
-            Place("", program.line(number), function.name) for number, (function, _) in enumerate(program.instructions)
+            SourceLine("", program.line(number), function.name)
+            for number, (function, _) in enumerate(program.instructions)
         ]
         inlining = Inlining(program.module)
-        frames: list[tuple[Frame, ...]] = []
+        frames: list[tuple[SourceFrame, ...]] = []
         for function in program.functions:
-            before: tuple[Frame, ...] = ()
+            before: tuple[SourceFrame, ...] = ()
             for found in inlining.of_instructions(function):
                 before = found or before  # code without a line, as between the arguments of a call, is of the one above
                 frames.append(before)
-        self.sources = [tuple(Place(one.file, one.line, one.function) for one in found) for found in frames]
+        self.sources = [tuple(SourceLine(one.file, one.line, one.function) for one in found) for found in frames]
         self.own = [own_frame(found) for found in frames]  # which of them is the user's
         self.has_sources = any(self.sources)
         named = {item.name for item in program.module.items if isinstance(item, ir.File)}
         self.files = named.union(place.file for places in self.sources for place in places)
 
-    def places(self, instruction: int, *, in_ptx: bool = False) -> tuple[Place, ...]:
+    def places(self, instruction: int, *, in_ptx: bool = False) -> tuple[SourceLine, ...]:
         """The lines of an instruction: of its source, where `.loc` names one, or of the PTX."""
         return self.sources[instruction] if self.sources[instruction] and not in_ptx else (self.ptx[instruction],)
 
-    def own_places(self, instruction: int, *, in_ptx: bool = False) -> tuple[Place, ...]:
+    def own_places(self, instruction: int, *, in_ptx: bool = False) -> tuple[SourceLine, ...]:
         """The lines of an instruction from the user's own outwards, without headers that it calls."""
         places = self.places(instruction, in_ptx=in_ptx)
         return places if in_ptx else places[self.own[instruction] :]
@@ -98,7 +99,7 @@ class Lines:
         return any(place.line == line and place.file in names for place in self._elsewhere)
 
     @cached_property
-    def _elsewhere(self) -> set[Frame]:
+    def _elsewhere(self) -> set[SourceFrame]:
         inlining = Inlining(self.program.module)
         others = [one for one in self.program.module.functions if one not in self.program.functions]
         return {frame for one in others for frames in inlining.of_instructions(one) for frame in frames}

@@ -25,7 +25,7 @@ _DTYPES: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Matrix:
+class WarpMatrix:
     """An operand that a warp holds in its registers; elements that are not known are NaN, or 0 of whole numbers."""
 
     operand: str
@@ -33,7 +33,7 @@ class Matrix:
     values: npt.NDArray[Any]
 
 
-def matrices(debugger: Debugger) -> Iterator[Matrix]:
+def matrices(debugger: Debugger) -> Iterator[WarpMatrix]:
     """The matrices of the instruction that the thread executes next; D is as the instruction leaves it."""
     instruction = debugger.instruction(debugger.thread)
     if instruction is None:
@@ -46,7 +46,7 @@ def matrices(debugger: Debugger) -> Iterator[Matrix]:
         role = "result" if operand == "d" else "value"
         names = {use.index: use.name for use in uses if use.operand == operand and use.role == role}
         if names:
-            yield Matrix(operand, held.title, _values(debugger, held, names, when, after=role == "result"))
+            yield WarpMatrix(operand, held.title, _values(debugger, held, names, when, after=role == "result"))
 
 
 def _values(

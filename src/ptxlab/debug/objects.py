@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ptxlab.debug.types import Type, named, pointer_to
+from ptxlab.debug.types import CudaType, named, pointer_to
 
 _MOST_ELEMENTS, _MOST_DEEP = 32, 6  # that are shown of an array, and of structures inside each other
 _WIDE = 1024  # numbers from here on are shown in hexadecimal, too
@@ -24,7 +24,7 @@ class UnwrittenError(UnknownError):
     """It exists, and has no value yet, or none here."""
 
 
-class Memory(Protocol):
+class ReadableMemory(Protocol):
     """What a thread can read."""
 
     def read(self, space: str, address: int, size: int) -> bytes:
@@ -41,26 +41,26 @@ class Result:
     """A number; without a type, one of any size, as Python has them."""
 
     value: Any
-    type: Type | None = None
+    type: CudaType | None = None
 
 
 @dataclass(frozen=True)
 class Object:
     """Something of a type: in memory, or as bytes."""
 
-    type: Type
+    type: CudaType
     space: str = ""
     address: int = 0
     data: bytes | None = None
     bits: tuple[int, int] | None = None
 
-    def content(self, memory: Memory) -> bytes:
+    def content(self, memory: ReadableMemory) -> bytes:
         """Its bytes."""
         if self.data is not None:
             return self.data[self.address :][: self.type.size]
         return memory.read(self.space, self.address, self.type.size)
 
-    def part(self, type: Type, offset: int, bits: tuple[int, int] | None = None) -> Object:
+    def part(self, type: CudaType, offset: int, bits: tuple[int, int] | None = None) -> Object:
         """A part of it."""
         return replace(self, type=type, address=self.address + offset, bits=bits)
 
@@ -68,7 +68,7 @@ class Object:
 Operand = Result | Object
 
 
-def load(operand: Operand, memory: Memory) -> Result:
+def load(operand: Operand, memory: ReadableMemory) -> Result:
     """The number that is somewhere; an array is the address of its first element."""
     if isinstance(operand, Result):
         return operand
@@ -86,7 +86,7 @@ def load(operand: Operand, memory: Memory) -> Result:
     return Result(value, type)
 
 
-def resolve(object: Object, memory: Memory) -> Object:
+def resolve(object: Object, memory: ReadableMemory) -> Object:
     """What a reference refers to; anything else is itself."""
     if object.type.kind != "reference":
         return object
@@ -103,7 +103,7 @@ def address_of(object: Object) -> Result:
     return Result(object.address, pointer_to(object.type, object.space))
 
 
-def dereference(operand: Operand, memory: Memory) -> Object:
+def dereference(operand: Operand, memory: ReadableMemory) -> Object:
     """What a pointer points to."""
     pointer = load(operand, memory)
     if pointer.type is None or pointer.type.kind != "pointer":
@@ -113,7 +113,7 @@ def dereference(operand: Operand, memory: Memory) -> Object:
     return Object(pointer.type.element, pointer.type.space, int(pointer.value))
 
 
-def element(operand: Operand, index: int, memory: Memory) -> Object:
+def element(operand: Operand, index: int, memory: ReadableMemory) -> Object:
     """An element of an array, or from a pointer on."""
     if isinstance(operand, Object):
         operand = resolve(operand, memory)
@@ -128,7 +128,7 @@ def element(operand: Operand, index: int, memory: Memory) -> Object:
     return first.part(first.type, index * first.type.size)
 
 
-def member(operand: Operand, name: str, memory: Memory) -> Object:
+def member(operand: Operand, name: str, memory: ReadableMemory) -> Object:
     """A member of a structure."""
     if isinstance(operand, Result):
         raise UnknownError(f"a number has no member `{name}`")
@@ -145,7 +145,7 @@ def member(operand: Operand, name: str, memory: Memory) -> Object:
 # Arithmetic.
 
 
-def converted(value: float, type: Type | None) -> Result:
+def converted(value: float, type: CudaType | None) -> Result:
     """A number as a type has it: whole numbers wrap around, floats are rounded."""
     if type is None or type.kind == "void":
         return Result(value, type)
@@ -163,7 +163,7 @@ def converted(value: float, type: Type | None) -> Result:
         return Result(float(np.array(value, np.float64).astype(type.dtype)), type)
 
 
-def common(one: Result, other: Result) -> Type | None:
+def common(one: Result, other: Result) -> CudaType | None:
     """The type in which two numbers are computed with: the usual arithmetic conversions of C++."""
     types = [operand.type for operand in (one, other) if operand.type is not None and operand.type.dtype is not None]
     floats = [type for type in types if not type.is_integer]
@@ -183,7 +183,7 @@ def common(one: Result, other: Result) -> Type | None:
 # Text.
 
 
-def text(operand: Operand, memory: Memory, style: str = "", depth: int = 0) -> str:
+def text(operand: Operand, memory: ReadableMemory, style: str = "", depth: int = 0) -> str:
     """An operand as people read it; `style` is a letter of gdb's `print/x`."""
     if isinstance(operand, Object):
         operand = resolve(operand, memory)
@@ -204,11 +204,11 @@ def text(operand: Operand, memory: Memory, style: str = "", depth: int = 0) -> s
     return number_text(operand, memory, style)
 
 
-def _member_text(object: Object, name: str, memory: Memory, style: str, depth: int) -> str:
+def _member_text(object: Object, name: str, memory: ReadableMemory, style: str, depth: int) -> str:
     return text(member(object, name, memory), memory, style, depth + 1)
 
 
-def _array_text(object: Object, memory: Memory, style: str, depth: int) -> str:
+def _array_text(object: Object, memory: ReadableMemory, style: str, depth: int) -> str:
     type = object.type
     if type.count is None:
         return f"{type} at {object.space}:{object.address:#x}"
@@ -223,7 +223,7 @@ def _array_text(object: Object, memory: Memory, style: str, depth: int) -> str:
     return "{" + ", ".join([*shown, *(["…"] if type.count > most else [])]) + "}"
 
 
-def number_text(result: Result, memory: Memory, style: str = "") -> str:
+def number_text(result: Result, memory: ReadableMemory, style: str = "") -> str:
     """A number: whole numbers also in hexadecimal where they are large, pointers with what is there."""
     value, type = result.value, result.type
     styled = _STYLES.get(style)
@@ -246,14 +246,14 @@ def number_text(result: Result, memory: Memory, style: str = "") -> str:
     return str(value)
 
 
-def _pattern(value: Any, type: Type | None) -> int:
+def _pattern(value: Any, type: CudaType | None) -> int:
     """The bits of a number."""
     if isinstance(value, float) and type is not None and type.dtype is not None:
         return int.from_bytes(np.array(value).astype(type.dtype).tobytes(), "little")
     return int(value) & (1 << (64 if type is None else 8 * max(type.size, 1))) - 1
 
 
-def _as_float(value: object, type: Type | None) -> str:
+def _as_float(value: object, type: CudaType | None) -> str:
     if isinstance(value, float):
         return repr(value)
     size = 4 if type is None else type.size
@@ -261,7 +261,7 @@ def _as_float(value: object, type: Type | None) -> str:
     return str(np.frombuffer(_pattern(value, type).to_bytes(8, "little")[:size], kind)[0]) if kind else str(value)
 
 
-_STYLES: dict[str, Callable[[Any, Type | None], str]] = {
+_STYLES: dict[str, Callable[[Any, CudaType | None], str]] = {
     "x": lambda value, kind: f"{_pattern(value, kind):#x}",
     "o": lambda value, kind: f"0{_pattern(value, kind):o}",
     "t": lambda value, kind: f"{_pattern(value, kind):b}",
@@ -274,7 +274,7 @@ _STYLES: dict[str, Callable[[Any, Type | None], str]] = {
 STYLES = "".join(_STYLES)
 
 
-def plain(operand: Operand, memory: Memory) -> Any:
+def plain(operand: Operand, memory: ReadableMemory) -> Any:
     """An operand for Python: a number, an array of NumPy, or the object itself, of a structure."""
     if isinstance(operand, Result):
         return operand.value
@@ -288,7 +288,7 @@ def plain(operand: Operand, memory: Memory) -> Any:
     return load(operand, memory).value if operand.type.kind not in ("array", "structure", "void") else operand
 
 
-def _shape(type: Type) -> Iterator[int | None]:
+def _shape(type: CudaType) -> Iterator[int | None]:
     while type.kind == "array":
         yield type.count
         type = type.element

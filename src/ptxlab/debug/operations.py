@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ptxlab.debug.objects import (
-    Memory,
     Object,
     Operand,
+    ReadableMemory,
     Result,
     UnknownError,
     address_of,
@@ -24,7 +24,7 @@ from ptxlab.debug.objects import (
     member,
     resolve,
 )
-from ptxlab.debug.types import Type, array_of, named, pointer_to
+from ptxlab.debug.types import CudaType, array_of, named, pointer_to
 
 _COMPARED = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le,
              ">=": operator.ge}  # fmt: skip
@@ -33,7 +33,7 @@ _NUMBERS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 BOOL = named("bool")
 
 
-class Names(Memory, Protocol):
+class Names(ReadableMemory, Protocol):
     """What the names in an expression mean, to a thread."""
 
     def find(self, name: str) -> Operand:
@@ -52,12 +52,12 @@ class Names(Memory, Protocol):
 Evaluation = Callable[[Names], Operand]
 
 
-def type_of(operand: Operand) -> Type | None:
+def type_of(operand: Operand) -> CudaType | None:
     """The type of an operand; None: it has none."""
     return operand.type
 
 
-def cast_to(type: Type, inner: Evaluation) -> Evaluation:
+def cast_to(type: CudaType, inner: Evaluation) -> Evaluation:
     """An operand as another type."""
 
     def cast(names: Names) -> Operand:

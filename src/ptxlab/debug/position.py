@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxlab.debug.declarations import Declarations
-from ptxlab.debug.lines import Lines, Place
+from ptxlab.debug.lines import Lines, SourceLine
 from ptxlab.debug.machine_code import MachineCode
 from ptxlab.debug.objects import UnknownError, UnwrittenError
 from ptxlab.debug.values import Scope, index_text
@@ -34,7 +34,7 @@ _machine_code = lru_cache(maxsize=4)(MachineCode.of)
 class Frame:
     """Where a thread is in one of the functions that it runs, or in code that is inlined there."""
 
-    place: Place
+    place: SourceLine
     instruction: int
     ptx_line: int
     is_own: bool = True  # not in a header of a library
@@ -185,11 +185,11 @@ class Position:
             for frame in self._frames(int(steps.instructions[at]), None if at == index else int(steps.numbers[at]))
         ]
 
-    def place(self, instruction: int) -> Place:
+    def place(self, instruction: int) -> SourceLine:
         """The line that an instruction is shown at: the innermost of the user's own."""
         return self.lines.own_places(instruction, in_ptx=self.in_ptx)[0]
 
-    def here(self) -> Place | None:
+    def here(self) -> SourceLine | None:
         """The line that the thread is shown at; None if it has ended."""
         instruction = self.instruction(self.thread)
         if instruction is None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ptxlab.debug.expressions import KnownType, parse_type
-from ptxlab.debug.types import Type, array_of
+from ptxlab.debug.types import CudaType, array_of
 
 _DECLARATION = re.compile(
     r"__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*|static\s+|volatile\s+)*"
@@ -37,7 +37,7 @@ def _declarations(file: str) -> dict[str, tuple[str, tuple[str, ...]]]:
     return found
 
 
-def declared_type(name: str, size: int, files: Iterable[str], known_type: KnownType) -> Type | None:
+def declared_type(name: str, size: int, files: Iterable[str], known_type: KnownType) -> CudaType | None:
     """The type of a shared variable of so many bytes; None where no file declares it as one that fits."""
     for file in files:
         given = _declarations(file).get(name)

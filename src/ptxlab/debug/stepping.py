@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ptxlab.debug.lines import Lines, Place
+from ptxlab.debug.lines import Lines, SourceLine
 from ptxlab.trace.thread_steps import ThreadSteps
 
 Kind = Literal["in", "over", "out"]
@@ -31,7 +31,7 @@ class Way:
     def _instruction(self, index: int) -> int:
         return int(self.steps.instructions[index])
 
-    def _places(self, index: int, outside: int = 0) -> tuple[Place, ...]:
+    def _places(self, index: int, outside: int = 0) -> tuple[SourceLine, ...]:
         places = self.lines.places(self._instruction(index), in_ptx=self.in_ptx)
         return places[max(self.own(index), outside) :]
 
@@ -46,7 +46,7 @@ class Way:
             at += 1
         return int(self.steps.numbers[at - 1]) + 1
 
-    def _continues(self, at: int, kind: Kind, unit: Unit, depth: int, line: tuple[Place, ...]) -> bool:
+    def _continues(self, at: int, kind: Kind, unit: Unit, depth: int, line: tuple[SourceLine, ...]) -> bool:
         """Whether a step is still before the end of what is to be executed."""
         deep = int(self.steps.depths[at])
         if kind == "in":
@@ -96,18 +96,18 @@ class Way:
         """How many functions are inlined at a step inside of that many."""
         return len(self.lines.places(self._instruction(index), in_ptx=self.in_ptx)) - frames
 
-    def _is_of(self, at: int, depth: int, line: tuple[Place, ...]) -> bool:
+    def _is_of(self, at: int, depth: int, line: tuple[SourceLine, ...]) -> bool:
         """Whether a step is of a line, or of what is inlined there."""
         return bool(self.steps.depths[at] == depth) and self._places(at)[-len(line) :] == line
 
-    def _is_inside(self, at: int, depth: int, line: tuple[Place, ...]) -> bool:
+    def _is_inside(self, at: int, depth: int, line: tuple[SourceLine, ...]) -> bool:
         """Whether a step is in the same inlined function as a line, or in what that calls."""
         same = self._places(at)[-len(line) :]
         is_same = len(same) == len(line) and (same[0].function, same[1:]) == (line[0].function, line[1:])
         deep = int(self.steps.depths[at])
         return deep > depth or (deep == depth and is_same)
 
-    def _shared(self, line: tuple[Place, ...], here: tuple[Place, ...]) -> int:
+    def _shared(self, line: tuple[SourceLine, ...], here: tuple[SourceLine, ...]) -> int:
         """How many frames of a line are the same functions as those of another, at least the outermost."""
         for count in range(min(len(line), len(here)), 1, -1):
             one, other = line[-count:], here[-count:]

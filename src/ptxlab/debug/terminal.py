@@ -13,7 +13,7 @@ from ptxlab.debug.absence import line_with_code, prologue_text
 from ptxlab.debug.debugger import Debugger, Stop
 from ptxlab.debug.focus import focus_on, focus_text, view
 from ptxlab.debug.inspection import LISTED
-from ptxlab.debug.lines import Place
+from ptxlab.debug.lines import SourceLine
 from ptxlab.debug.objects import UnknownError
 from ptxlab.debug.stepping import Kind, Unit
 from ptxlab.debug.stops import Breakpoint
@@ -214,7 +214,9 @@ class Terminal:
         for number, stop in self.debugger.stops.items():
             place, condition = "", ""
             if isinstance(stop, Breakpoint):
-                at = self.debugger.place(stop.instructions[0]) if stop.instructions else Place(stop.file, stop.line)
+                at = (
+                    self.debugger.place(stop.instructions[0]) if stop.instructions else SourceLine(stop.file, stop.line)
+                )
                 place = f" at {f'{inspection.near(at.file)}:' if at.file else 'line '}{stop.line or at.line}"
                 condition = f" if {stop.condition}" if stop.condition else ""
             yield f"{number}: {stop.description}{place}{condition}, {_times(stop.times)}"
@@ -258,7 +260,7 @@ class Terminal:
 
     def _list(self, given: str) -> Iterator[str]:
         frames = self.debugger.stack()
-        place = Place("", 1)
+        place = SourceLine("", 1)
         if frames:
             own = self.debugger.frame or next((at for at, frame in enumerate(frames) if frame.is_own), 0)
             place = frames[min(own, len(frames) - 1)].place

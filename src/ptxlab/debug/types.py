@@ -11,7 +11,7 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 
-from ptxlab.ir.dwarf import Data, Entry, Reader
+from ptxlab.ir.dwarf import Data, DwarfReader, Entry
 
 Kind = Literal["number", "pointer", "reference", "array", "structure", "enumeration", "void"]
 _ENCODINGS = {2: "?", 4: "f", 5: "i", 6: "i", 7: "u", 8: "u", 0x10: "u"}  # of a base type
@@ -40,7 +40,7 @@ _VECTORS = {
 
 
 @dataclass(eq=False, slots=True)
-class Type:
+class CudaType:
     """A type; what it points to or is an array of is its `target`."""
 
     kind: Kind
@@ -48,7 +48,7 @@ class Type:
     size: int = 0
     dtype: np.dtype[Any] | None = None
     """Of a number or an enumeration."""
-    target: Type | None = None
+    target: CudaType | None = None
     count: int | None = None
     """Of the elements of an array; None if it is not known."""
     members: tuple[Member, ...] = ()
@@ -69,7 +69,7 @@ class Type:
         return self.name in ("char", "signed char", "unsigned char")
 
     @property
-    def element(self) -> Type:
+    def element(self) -> CudaType:
         """What it points to, or is an array of."""
         assert self.target is not None
         return self.target
@@ -122,56 +122,56 @@ class Member:
     """A member of a structure; `bits` are the first bit and the number of them, of a bit field."""
 
     name: str
-    type: Type
+    type: CudaType
     offset: int
     bits: tuple[int, int] | None = None
     is_base: bool = False
 
 
-VOID = Type("void", "void")
+VOID = CudaType("void", "void")
 
 
 @cache
-def named(name: str) -> Type | None:
+def named(name: str) -> CudaType | None:
     """A type that every program has."""
     name = _ALIASES.get(name, name)
     if name in _FLOATS:
         kind = np.dtype(_FLOATS[name])
-        return Type("number", name, kind.itemsize, kind)
+        return CudaType("number", name, kind.itemsize, kind)
     if name == "void":
         return VOID
     found = _NAMES.get(name)
     several = _VECTOR.fullmatch(name)
     if several is not None:
         return vector(name, "xyzw"[: int(several[2])], _VECTORS.get(several[1], several[1]))
-    return None if found is None else Type("number", name, np.dtype(found).itemsize, np.dtype(found))
+    return None if found is None else CudaType("number", name, np.dtype(found).itemsize, np.dtype(found))
 
 
 @cache
-def of_dtype(dtype: np.dtype[Any]) -> Type:
+def of_dtype(dtype: np.dtype[Any]) -> CudaType:
     """The type of the elements of an array of NumPy."""
     name = next((name for name, known in _NAMES.items() if np.dtype(known) == dtype), dtype.name)
-    return Type("number", name, dtype.itemsize, dtype)
+    return CudaType("number", name, dtype.itemsize, dtype)
 
 
-def array_of(element: Type, shape: Sequence[int | None]) -> Type:
+def array_of(element: CudaType, shape: Sequence[int | None]) -> CudaType:
     """An array with an extent for each dimension; the first may not be known."""
     for count in reversed(shape):
-        element = Type("array", size=element.size * (count or 0), target=element, count=count)
+        element = CudaType("array", size=element.size * (count or 0), target=element, count=count)
     return element
 
 
-def pointer_to(target: Type, space: str = "generic") -> Type:
+def pointer_to(target: CudaType, space: str = "generic") -> CudaType:
     """An address of a type."""
-    return Type("pointer", size=8, target=target, space=space)
+    return CudaType("pointer", size=8, target=target, space=space)
 
 
-def vector(name: str, fields: str = "xyz", element: str = "unsigned int") -> Type:
+def vector(name: str, fields: str = "xyz", element: str = "unsigned int") -> CudaType:
     """`dim3`, `float4`, and what else has numbers called x, y, z, w."""
     number = named(element)
     assert number is not None
     members = tuple(Member(one, number, number.size * at) for at, one in enumerate(fields))
-    return Type("structure", name, number.size * len(members), members=members)
+    return CudaType("structure", name, number.size * len(members), members=members)
 
 
 class Types:
@@ -179,14 +179,14 @@ class Types:
 
     def __init__(self, entries: Mapping[int, Entry]) -> None:
         self._entries = entries
-        self._known: dict[int, Type] = {}
+        self._known: dict[int, CudaType] = {}
 
-    def of(self, entry: Entry) -> Type:
+    def of(self, entry: Entry) -> CudaType:
         """The type of what an entry declares; nothing means `void`."""
         at = entry.number("type")
         return VOID if at is None else self.at(at)
 
-    def named(self, name: str) -> Type | None:
+    def named(self, name: str) -> CudaType | None:
         """A type by its name, of the program or of every program."""
         for offset, entry in self._entries.items():
             is_type = entry.tag in ("structure", "class", "union", "enumeration", "typedef")
@@ -194,7 +194,7 @@ class Types:
                 return self.at(offset)
         return named(name)
 
-    def at(self, offset: int) -> Type:
+    def at(self, offset: int) -> CudaType:
         """The type that an entry describes."""
         if offset in self._known:
             return self._known[offset]
@@ -208,11 +208,11 @@ class Types:
                 found.name = entry.text("name")
             self._known[offset] = found
             return found
-        found = self._known[offset] = Type("void", entry.text("name") or "void", entry.number("byte_size") or 0)
+        found = self._known[offset] = CudaType("void", entry.text("name") or "void", entry.number("byte_size") or 0)
         self._fill(found, entry)
         return found
 
-    def _fill(self, found: Type, entry: Entry) -> None:
+    def _fill(self, found: CudaType, entry: Entry) -> None:
         match entry.tag:
             case "base":
                 kind = _ENCODINGS.get(entry.number("encoding") or 0, "u")
@@ -259,5 +259,5 @@ def _extent(entry: Entry) -> int | None:
 
 def _offset(location: Data) -> int | None:
     """The bytes that `DW_OP_plus_uconst` adds."""
-    reader = Reader(location)
+    reader = DwarfReader(location)
     return reader.leb() if not reader.is_done and reader.number(1) == 0x23 else None

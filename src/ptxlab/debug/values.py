@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab import ir
-from ptxlab.debug.declarations import Declarations, Location, Variable
+from ptxlab.debug.declarations import Declarations, Variable, VariableLocation
 from ptxlab.debug.expressions import compiled, of_ptx
 from ptxlab.debug.objects import (
     Object,
@@ -25,7 +25,7 @@ from ptxlab.debug.objects import (
     text,
 )
 from ptxlab.debug.shared_arrays import declared_type
-from ptxlab.debug.types import Type, array_of, named, of_dtype, vector
+from ptxlab.debug.types import CudaType, array_of, named, of_dtype, vector
 from ptxlab.device.layout import shared_variables, size_of_variable
 from ptxlab.isa.types import TYPES
 from ptxlab.trace import Trace
@@ -249,7 +249,7 @@ class Scope:
                 return Object(self._type_in_ptx(parameter), "param", at)
         return None
 
-    def _type_of_shared(self, variable: ir.Variable) -> Type:
+    def _type_of_shared(self, variable: ir.Variable) -> CudaType:
         """As C++ declares it, or else as PTX does."""
         declared = self.declarations.statics.get(variable.name)
         if declared is not None:
@@ -258,7 +258,7 @@ class Scope:
         found = declared_type(variable.title, size_of_variable(variable), files, self.declarations.type)
         return found or self._type_in_ptx(variable)
 
-    def _type_in_ptx(self, variable: ir.Variable) -> Type:
+    def _type_in_ptx(self, variable: ir.Variable) -> CudaType:
         type = of_ptx(variable.type.name) if variable.type.name in TYPES else array_of(of_dtype(np.dtype("u1")), [8])
         if variable.vector > 1:
             type = array_of(type, [variable.vector])
@@ -282,7 +282,7 @@ class Scope:
             return self._in_register(variable, location)
         return self._in_memory(variable, location)
 
-    def _in_register(self, variable: Variable, location: Location) -> Object:
+    def _in_register(self, variable: Variable, location: VariableLocation) -> Object:
         try:
             written = self._written(location.register)
         except UnwrittenError:
@@ -292,7 +292,7 @@ class Scope:
             return Object(variable.type, "generic", int.from_bytes(data, "little") + location.offset)
         return Object(variable.type, data=data.ljust(variable.type.size, b"\0"))
 
-    def _in_memory(self, variable: Variable, location: Location) -> Object:
+    def _in_memory(self, variable: Variable, location: VariableLocation) -> Object:
         program, space = self.trace.program, variable.space
         if space == "local" and location.symbol.startswith("__local_depot"):
             base = self.register(_STACK)

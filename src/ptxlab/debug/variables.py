@@ -12,7 +12,7 @@ from ptxlab.debug.debugger import Debugger
 from ptxlab.debug.inspection import value_text
 from ptxlab.debug.matrices import matrices
 from ptxlab.debug.objects import Object, Operand, Result, UnknownError, resolve, text
-from ptxlab.debug.types import Type
+from ptxlab.debug.types import CudaType
 from ptxlab.debug.values import Scope, shown
 from ptxlab.device.layout import shared_variables
 
@@ -194,7 +194,7 @@ class Variables:
                 yield self._branch(name, value, partial(self._rows, part, (*index, number)))
 
 
-def has_parts(type: Type) -> bool:
+def has_parts(type: CudaType) -> bool:
     """Whether a value of a type is opened to see what is in it."""
     if type.kind == "pointer":
         return type.element.kind in ("number", "structure", "array", "pointer", "enumeration")

@@ -11,9 +11,9 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.device.host_memory import HostMemory, Pointer, RawArguments, RawParameter
+from ptxlab.device.host_memory import HostMemory, HostPointer, RawArguments, RawParameter
 from ptxlab.device.multicast import MULTICAST, STEP, Multicast, PlacedMulticast
-from ptxlab.device.parameter_fields import POINTER, Field, fields_of
+from ptxlab.device.parameter_fields import POINTER, ParameterField, fields_of
 from ptxlab.device.placed_objects import PlacedObjects, objects_of
 from ptxlab.device.placing import POINTER_BYTES, Encoded, is_record, place
 from ptxlab.device.regions import Region
@@ -32,7 +32,7 @@ _GAP = 65536  # between arrays, so that a step too far is found out
 
 
 @dataclass(frozen=True)
-class Slot:
+class ParameterSlot:
     """Bytes of the parameters that are others on a GPU: an address, a tensor map, or a handle."""
 
     offset: int
@@ -47,7 +47,7 @@ class Parameters:
 
     data: bytearray
     regions: list[Region] = field(default_factory=list)
-    slots: list[Slot] = field(default_factory=list)
+    slots: list[ParameterSlot] = field(default_factory=list)
     objects: PlacedObjects = field(default_factory=PlacedObjects)
     multicasts: list[PlacedMulticast] = field(default_factory=list)
 
@@ -85,7 +85,7 @@ def pack(
                 for one in place(parameter, fields, value):
                     packing.add(number, one.field, one.value, f" at +{one.field.offset}")
             else:
-                packing.add(number, Field(0, packing.area.sizes[id(parameter)], parameter.type.name), value)
+                packing.add(number, ParameterField(0, packing.area.sizes[id(parameter)], parameter.type.name), value)
         except (TypeError, ValueError, OverflowError) as caught:
             problems.append(_problem(module, kernel, number, caught))
     if problems:
@@ -119,7 +119,7 @@ class _Packing:
             self.parameters.objects.place(value, number, f"the {value.__class__.__name__.lower()} object {number}")
             self.parameters.objects.count = max(self.parameters.objects.count, number + 1)
 
-    def add(self, number: int, field: Field, value: Any, where: str = "") -> None:
+    def add(self, number: int, field: ParameterField, value: Any, where: str = "") -> None:
         """Write a value to a field of a parameter."""
         parameter = self.kernel.parameters[number]
         offset = self.area.offsets[id(parameter)] + field.offset
@@ -133,24 +133,26 @@ class _Packing:
         elif isinstance(value, OPAQUE):
             handle = self.parameters.objects.add(value, field.kind, field.size, f"{name} (`{parameter.title}`)")
             value = handle.to_bytes(field.size, "little")
-            self.parameters.slots.append(Slot(offset, is_handle=True))
+            self.parameters.slots.append(ParameterSlot(offset, is_handle=True))
         elif isinstance(value, RawParameter):
             if value.memory is not self.raw:
                 self._reach(value.regions(), "")
             value = value.data
-        elif isinstance(value, Pointer):
+        elif isinstance(value, HostPointer):
             value = self._pointer(value, field)
         elif isinstance(value, PointerArray):
             value = self._pointers(value, field, f"{name} (`{parameter.title}`)")
-            self.parameters.slots.append(Slot(offset))
+            self.parameters.slots.append(ParameterSlot(offset))
         elif is_array(value):
             if field.size != 8:
                 raise ValueError(f"an array needs a 64-bit parameter, this one is `.{field.kind}`")
             value = self._address(value, f"{name} (`{parameter.title}`)")
-            self.parameters.slots.append(Slot(offset))
+            self.parameters.slots.append(ParameterSlot(offset))
         self.parameters.data[offset : offset + field.size] = number_bytes(field.type, value, field.size)
 
-    def _map(self, map: TensorMap | Encoded, offset: int, field: Field, name: str, parameter: str) -> bytes | int:
+    def _map(
+        self, map: TensorMap | Encoded, offset: int, field: ParameterField, name: str, parameter: str
+    ) -> bytes | int:
         """A tensor map as the bytes of a parameter, or as the address of memory that holds it."""
         if field.size not in (8, MAP_BYTES):
             raise ValueError(
@@ -162,14 +164,14 @@ class _Packing:
             encoded = map.encode(map_address)
         given = map if isinstance(map, TensorMap) else None
         if field.size == MAP_BYTES:
-            self.parameters.slots += [Slot(offset, given, False)] if given is not None else []
+            self.parameters.slots += [ParameterSlot(offset, given, False)] if given is not None else []
             return encoded
         region = self._add_region(encoded, f"the tensor map of {name}")
         region.tensor = map_address
-        self.parameters.slots.append(Slot(offset, given))
+        self.parameters.slots.append(ParameterSlot(offset, given))
         return region.base
 
-    def _pointers(self, pointers: PointerArray, field: Field, name: str) -> int:
+    def _pointers(self, pointers: PointerArray, field: ParameterField, name: str) -> int:
         """The address of memory that holds those of arrays; what is a number already is an address of the GPU."""
         if field.size != POINTER_BYTES:
             raise ValueError(f"an array of pointers needs a 64-bit parameter, this one is `.{field.kind}`")
@@ -182,7 +184,7 @@ class _Packing:
         region.pointers = tuple([POINTER_BYTES * at for at, value in enumerate(pointers) if is_array(value)])
         return region.base
 
-    def _pointer(self, pointer: Pointer, field: Field) -> int:
+    def _pointer(self, pointer: HostPointer, field: ParameterField) -> int:
         """An address in memory of the host, all of which the kernel can reach."""
         if field.size != POINTER_BYTES:
             raise ValueError(f"a pointer needs a 64-bit parameter, this one is `.{field.kind}`")
@@ -212,7 +214,7 @@ class _Packing:
         region = self._region(array, name)
         return region.base + (_array_address(array) - region.data)
 
-    def _multicast(self, multicast: Multicast, field: Field, name: str) -> int:
+    def _multicast(self, multicast: Multicast, field: ParameterField, name: str) -> int:
         """The address that the arrays of several devices have together."""
         if field.size != 8:
             raise ValueError(f"a multicast address needs a 64-bit parameter, this one is `.{field.kind}`")
@@ -237,7 +239,7 @@ class _Packing:
         return region
 
 
-def _null(field: Field) -> int:
+def _null(field: ParameterField) -> int:
     """The null pointer, which `None` is."""
     if field.kind not in ("u64", "b64", POINTER):
         raise ValueError(f"`None` is a null pointer, which needs a `.u64` parameter, this one is `.{field.kind}`")

@@ -19,7 +19,7 @@ _KINDS = {code: kind for kind, codes in _CAUSES.items() for code in codes.split(
 
 
 @dataclass(frozen=True)
-class Difference:
+class ScheduleDifference:
     """An array, or a variable of the module, that other schedules leave with other values than the first one does."""
 
     name: str
@@ -63,7 +63,7 @@ class Dependence:
 
     schedules: int
     causes: tuple[Cause, ...]
-    outputs: tuple[Difference, ...]
+    outputs: tuple[ScheduleDifference, ...]
 
     def __bool__(self) -> bool:
         return bool(self.causes)
@@ -82,7 +82,7 @@ class Dependence:
 
 
 def dependence_of(
-    schedules: int, diagnostics: Sequence[Diagnostic], outputs: tuple[Difference, ...], otherwise: Cause | None
+    schedules: int, diagnostics: Sequence[Diagnostic], outputs: tuple[ScheduleDifference, ...], otherwise: Cause | None
 ) -> Dependence:
     """What results depend on: on what was found or, if they differ all the same, on something else."""
     lines: dict[str, list[int]] = {}

@@ -1,7 +1,7 @@
 """Memory of the host at addresses that stay from launch to launch, so that addresses may be in memory themselves.
 
-An array is an argument by its address alone; with a `Pointer`, all memory of the same `HostMemory` can be reached, as
-on a GPU: arrays whose addresses the host wrote into another array, and what surrounds a view.
+An array is an argument by its address alone; with a `HostPointer`, all memory of the same `HostMemory` can be reached,
+as on a GPU: arrays whose addresses the host wrote into another array, and what surrounds a view.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class RawArguments(list[RawParameter]):
 
 
 @dataclass(frozen=True)
-class Pointer:
+class HostPointer:
     """An argument: an address in memory of the host; `name` is what messages call what is there."""
 
     memory: HostMemory

@@ -24,7 +24,7 @@ VariableKey = tuple[str, str | int]
 
 
 @dataclass
-class Layout:
+class MemoryLayout:
     """Offsets and sizes of variables in a stretch of memory, by the identity of the variable."""
 
     offsets: dict[int, int] = field(default_factory=dict)
@@ -60,20 +60,20 @@ def alignment_of(variable: ir.Variable) -> int:
     return max(variable.align or 1, natural) if not variable.dimensions else variable.align or natural
 
 
-def block_of(variables: Iterable[ir.Variable]) -> Layout:
+def block_of(variables: Iterable[ir.Variable]) -> MemoryLayout:
     """Variables one after the other, as parameters of a kernel are passed."""
-    found = Layout()
+    found = MemoryLayout()
     for variable in variables:
         found.add(variable)
     return found
 
 
-def locals_of(module: ir.Module, function: ir.Function) -> Layout:
+def locals_of(module: ir.Module, function: ir.Function) -> MemoryLayout:
     """The local memory of a function: results and parameters first, so that any caller knows where they are.
 
     A kernel's starts with the local variables of the module, which old PTX may have: there, all functions find them.
     """
-    found = Layout()
+    found = MemoryLayout()
     if function.kind == "entry":
         for variable in module.variables:
             if variable.state_space == "local":
@@ -239,7 +239,7 @@ class Variables:
         outer = [v for v in self.by_name.values() if v.state_space.startswith("shared")]
         used = _shared_names(self.functions) if outer else set()
         outer = [v for v in outer if v.name in used]
-        layout = Layout(size=self.reserved_size)
+        layout = MemoryLayout(size=self.reserved_size)
         dynamic = []
         for variable in (*outer, *local):
             if variable.linkage == "extern" and variable.elements is None:

@@ -31,7 +31,7 @@ _ADDS = (Operation.SUM, Operation.DIFFERENCE, Operation.PRODUCT_SUM)
 
 
 @dataclass(frozen=True)
-class Field:
+class ParameterField:
     """Bytes of a parameter that the kernel reads as one value; `kind` is `MAP`, `POINTER` or a type of PTX."""
 
     offset: int
@@ -64,10 +64,12 @@ class _Load:
     kind: str = ""  # what its uses show, of more weight than the type it is loaded as
 
 
-_known: dict[int, tuple[object, dict[str, list[list[Field]]]]] = {}  # by the identity of the module, until an edit
+_known: dict[
+    int, tuple[object, dict[str, list[list[ParameterField]]]]
+] = {}  # by the identity of the module, until an edit
 
 
-def fields_of(module: ir.Module, kernel: ir.Function) -> list[list[Field]]:
+def fields_of(module: ir.Module, kernel: ir.Function) -> list[list[ParameterField]]:
     """The fields of each parameter of a kernel, in the order of their offsets."""
     if id(module) not in _known:
         weakref.finalize(module, _known.pop, id(module), None).atexit = False
@@ -91,18 +93,18 @@ class _Reader:
         self.every: list[_Load] = []
         self.maps: list[_Location] = []
 
-    def fields(self) -> list[list[Field]]:
+    def fields(self) -> list[list[ParameterField]]:
         """The fields of each parameter."""
         self._follow_addresses()
         for instruction, match in self.steps:
             self._read(instruction, match)
         self._follow_values()
-        found: list[list[tuple[Field, bool]]] = [[] for _ in self.kernel.parameters]
+        found: list[list[tuple[ParameterField, bool]]] = [[] for _ in self.kernel.parameters]
         for location in self.maps:
-            found[location.parameter].append((Field(location.offset, _MAP_BYTES, MAP), location.exact))
+            found[location.parameter].append((ParameterField(location.offset, _MAP_BYTES, MAP), location.exact))
         for load in self.every:
             kind = load.kind or load.type.name
-            field = Field(load.location.offset, load.type.width // 8, kind)
+            field = ParameterField(load.location.offset, load.type.width // 8, kind)
             found[load.location.parameter].append((field, load.location.exact))
         sizes = [layout.size_of_variable(parameter) for parameter in self.kernel.parameters]
         return [_disjoint(some, size) for some, size in zip(found, sizes, strict=True)]
@@ -245,10 +247,10 @@ def _join(one: _Location, other: _Location) -> _Location:
     return _Location(one.parameter, offset, False)
 
 
-def _disjoint(found: Sequence[tuple[Field, bool]], size: int) -> list[Field]:
+def _disjoint(found: Sequence[tuple[ParameterField, bool]], size: int) -> list[ParameterField]:
     """Fields that do not overlap: the larger of two, or the bytes that both cover; arrays up to the next field."""
     exact = sorted((field for field, is_exact in found if is_exact), key=_rank)
-    fields: list[Field] = []
+    fields: list[ParameterField] = []
     for field in exact:
         if not 0 <= field.offset <= field.offset + field.size <= size:
             continue
@@ -257,7 +259,7 @@ def _disjoint(found: Sequence[tuple[Field, bool]], size: int) -> list[Field]:
             fields.append(field)
         elif field.offset + field.size > last.offset + last.size:
             end = field.offset + field.size
-            fields[-1:] = [Field(at, 1, "b8") for at in range(last.offset, end)]
+            fields[-1:] = [ParameterField(at, 1, "b8") for at in range(last.offset, end)]
     arrays = sorted({(field.offset, field.size, field.kind) for field, is_exact in found if not is_exact})
     for number, (offset, width, kind) in enumerate(arrays):
         end = next((other for other, *_ in arrays[number + 1 :] if other >= offset + width), size)
@@ -265,12 +267,14 @@ def _disjoint(found: Sequence[tuple[Field, bool]], size: int) -> list[Field]:
     return fields
 
 
-def _rank(field: Field) -> tuple[int, int, bool]:
+def _rank(field: ParameterField) -> tuple[int, int, bool]:
     """Of several fields at an offset, the widest first; of these, one of which a use shows the kind."""
     return field.offset, -field.size, field.kind not in (MAP, POINTER) and field.type.kind != "f"
 
 
-def _elements(fields: Sequence[Field], offset: int, width: int, kind: str, end: int) -> Iterator[Field]:
+def _elements(
+    fields: Sequence[ParameterField], offset: int, width: int, kind: str, end: int
+) -> Iterator[ParameterField]:
     """The elements of an array from an offset on, up to `end` or a field that is there."""
     taken = {at: field for field in fields for at in range(field.offset, field.offset + field.size)}
     for at in range(max(offset, 0), end - width + 1, width):
@@ -278,4 +282,4 @@ def _elements(fields: Sequence[Field], offset: int, width: int, kind: str, end: 
         if any((field.offset, field.size) != (at, width) for field in there):
             return
         if not there:
-            yield Field(at, width, kind)
+            yield ParameterField(at, width, kind)

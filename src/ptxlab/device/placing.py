@@ -14,7 +14,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.device.parameter_fields import MAP, POINTER, Field
+from ptxlab.device.parameter_fields import MAP, POINTER, ParameterField
 from ptxlab.device.structures import PointerArray, is_container
 from ptxlab.device.structures import fields as values_of
 from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
@@ -41,19 +41,19 @@ class Encoded:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedValue:
     """A value and the bytes of the parameter that it becomes."""
 
-    field: Field
+    field: ParameterField
     value: Any
 
 
-def place(parameter: ir.Variable, fields: Sequence[Field], value: object) -> list[Placed]:
+def place(parameter: ir.Variable, fields: Sequence[ParameterField], value: object) -> list[PlacedValue]:
     """The values that an argument for a structure consists of, each with its field."""
     size = layout.size_of_variable(parameter)
     data = _as_bytes(value, size)
     if data is not None:
-        return [Placed(Field(0, len(data), "b8"), data)]
+        return [PlacedValue(ParameterField(0, len(data), "b8"), data)]
     if isinstance(value, dict) and all(isinstance(key, int) for key in value) and value:
         return [one for start, part in value.items() for one in _place_at(fields, start, part, size)]
     values = list(values_of(value))
@@ -88,12 +88,12 @@ _MAP_HELP = (
 _ARRAY_HELP = "a list is a structure here; pass an array, as `numpy.array(x, numpy.float32)` makes it"
 
 
-def describe(parameter: ir.Variable, fields: Sequence[Field]) -> str:
+def describe(parameter: ir.Variable, fields: Sequence[ParameterField]) -> str:
     """The layout of a parameter, as a note."""
     size = layout.size_of_variable(parameter)
     listed = ", ".join(map(str, fields)) or "nothing"
     end, unread = 0, []
-    for field in (*fields, Field(size, 0, "b8")):
+    for field in (*fields, ParameterField(size, 0, "b8")):
         if field.offset > end:
             unread.append(f"{end}..{field.offset}")
         end = field.offset + field.size
@@ -101,7 +101,7 @@ def describe(parameter: ir.Variable, fields: Sequence[Field]) -> str:
     return f"of the {size} bytes of `{parameter.title}`, the kernel reads {listed}{rest}"
 
 
-def _problem(parameter: ir.Variable, fields: Sequence[Field], values: Sequence[object]) -> str:
+def _problem(parameter: ir.Variable, fields: Sequence[ParameterField], values: Sequence[object]) -> str:
     size = layout.size_of_variable(parameter)
     if not fields:
         return f"the parameter is an aggregate of {size} bytes, and the kernel reads none of them: pass `()` or `bytes`"
@@ -165,7 +165,7 @@ def _is_array(value: Any) -> bool:
     return _is_memory(value) or getattr(getattr(value, "dtype", None), "names", None) is not None
 
 
-def _place_at(fields: Sequence[Field], start: int, value: object, size: int) -> Iterator[Placed]:
+def _place_at(fields: Sequence[ParameterField], start: int, value: object, size: int) -> Iterator[PlacedValue]:
     """Values from an offset on, one after the other; a field that is not read is as large as its value."""
     at = start
     for leaf in values_of(value):
@@ -178,11 +178,11 @@ def _place_at(fields: Sequence[Field], start: int, value: object, size: int) -> 
             raise PlacingError(f"{_spell(leaf)} at offset {at} is not within the {size} bytes of the parameter")
         if not _fits(field, leaf):
             raise PlacingError(f"{_spell(leaf)} for the field at {field}")
-        yield Placed(field, leaf)
+        yield PlacedValue(field, leaf)
         at += field.size
 
 
-def _says_its_size(value: object, field: Field, size: int) -> bool:
+def _says_its_size(value: object, field: ParameterField, size: int) -> bool:
     """Whether a value is as large as it says, however the kernel reads it: bytes, a copied tensor map, a pointer.
 
     Of structures in an array that a register indexes, only the user knows which bytes are pointers.
@@ -193,23 +193,23 @@ def _says_its_size(value: object, field: Field, size: int) -> bool:
     return isinstance(value, (bytes, bytearray, memoryview)) or (_is_address(value) and field.size != POINTER_BYTES)
 
 
-def _field_of(value: object, at: int) -> Field:
+def _field_of(value: object, at: int) -> ParameterField:
     """The field of a value at an offset where the kernel reads none, so that only the value says how large it is."""
     if isinstance(value, (TensorMap, Encoded)):
-        return Field(at, MAP_BYTES, MAP)
+        return ParameterField(at, MAP_BYTES, MAP)
     if _is_address(value):
-        return Field(at, POINTER_BYTES, POINTER)
+        return ParameterField(at, POINTER_BYTES, POINTER)
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return Field(at, len(value), "b8")
+        return ParameterField(at, len(value), "b8")
     width = int(getattr(getattr(value, "dtype", None), "itemsize", 4))
-    return Field(at, width, f"b{8 * width}")
+    return ParameterField(at, width, f"b{8 * width}")
 
 
-def _with_gaps(fields: Sequence[Field], size: int, widest: int) -> Iterator[list[Field]]:
+def _with_gaps(fields: Sequence[ParameterField], size: int, widest: int) -> Iterator[list[ParameterField]]:
     """Layouts of the fields and of words between them that are not read; a gap may be padding, and have none."""
-    gaps: list[list[list[Field]]] = []
+    gaps: list[list[list[ParameterField]]] = []
     at = 0
-    for field in (*fields, Field(size, 0, "b8")):
+    for field in (*fields, ParameterField(size, 0, "b8")):
         words = [_words(at, field.offset, min(widest, most)) for most in (8, 4)]
         aligned = field.size or widest
         if 0 < field.offset - at < aligned and field.offset % aligned == 0:
@@ -221,27 +221,27 @@ def _with_gaps(fields: Sequence[Field], size: int, widest: int) -> Iterator[list
         yield [field for gap, own in parts for field in (*gap, *own)]
 
 
-def _words(start: int, end: int, width: int) -> list[Field]:
+def _words(start: int, end: int, width: int) -> list[ParameterField]:
     """Words from here to there, as large as their alignment allows."""
     found = []
     while start < end:
         size = width
         while start % size or start + size > end:
             size //= 2
-        found.append(Field(start, size, f"b{8 * size}"))
+        found.append(ParameterField(start, size, f"b{8 * size}"))
         start += size
     return found
 
 
-def _matched(fields: Sequence[Field], values: Sequence[object]) -> list[Placed] | None:
+def _matched(fields: Sequence[ParameterField], values: Sequence[object]) -> list[PlacedValue] | None:
     """Each value with its field, if there are as many and each fits."""
     if len(fields) != len(values) or not values:
         return None
     pairs = list(zip(fields, values, strict=True))
-    return [Placed(*pair) for pair in pairs] if all(_fits(*pair) for pair in pairs) else None
+    return [PlacedValue(*pair) for pair in pairs] if all(_fits(*pair) for pair in pairs) else None
 
 
-def _fits(field: Field, value: object) -> bool:
+def _fits(field: ParameterField, value: object) -> bool:
     """Whether a value can be what a field holds; numbers are checked when they become bytes."""
     if isinstance(value, (TensorMap, Encoded)):
         return field.kind in (MAP, POINTER) or field.size == POINTER_BYTES

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.coverage import Coverage
-from ptxlab.device.dependence import Cause, Dependence, Difference, dependence_of
+from ptxlab.device.dependence import Cause, Dependence, ScheduleDifference, dependence_of
 from ptxlab.device.fidelity import Fidelity
 from ptxlab.report import Diagnostic, summary
 from ptxlab.services import service
@@ -44,7 +44,7 @@ class Result:
     fidelity: Fidelity | None = None
     """Which instructions were measured on hardware, which are modelled; None where the kernel has not run."""
 
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[ScheduleDifference, ...] = ()
     """The arrays that other seeds leave with other values."""
 
     otherwise: Cause | None = field(default=None, repr=False)

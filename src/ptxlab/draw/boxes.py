@@ -35,7 +35,7 @@ WIDEST = 24  # pixels of an image that are drawn beside each other; of a larger 
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BoxRow:
     """A row of a box, or a pixel: where it is in the tensor, innermost dimension first, and whether it is there."""
 
     number: int
@@ -71,12 +71,12 @@ class Copy:
         """The elements that the innermost dimension has."""
         return self.each * self.chunks if self.map.interleave else int(self.map.sizes[0])
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[BoxRow]:
         """All rows, in the order in which they are in shared memory."""
         position: Any = [0] * 6
         for number in range(self.transfer.rows):
             enter_row(self.transfer, position, number)
-            yield Row(number, tuple(self._moved(position)), find_row(self.transfer, position) != 0)
+            yield BoxRow(number, tuple(self._moved(position)), find_row(self.transfer, position) != 0)
 
     def _moved(self, position: Sequence[int]) -> Iterator[int]:
         """Where a row is, with the offsets of im2col."""
@@ -123,7 +123,7 @@ def im2col(
         raise ValueError(f"mode {mode!r}: there are im2col, im2col::w and im2col::w::128")
     copy = _copy(map, mode, at, offsets, None)
     found = list(copy.rows())
-    images: dict[tuple[int, ...], list[Row]] = {}
+    images: dict[tuple[int, ...], list[BoxRow]] = {}
     for row in found:
         images.setdefault(row.position[min(2, copy.map.rank - 2) :], []).append(row)
     panels = [_image(copy, outer, own) for outer, own in images.items()]
@@ -229,7 +229,7 @@ def _named(copy: Copy) -> str:
 # Boxes.
 
 
-def _before(copy: Copy, rows: Sequence[Row]) -> Panel:
+def _before(copy: Copy, rows: Sequence[BoxRow]) -> Panel:
     """The box in the tensor: a row for each of its rows, a cell for each 16 bytes in shared memory."""
     cells = [[_label(copy, row, chunk) for chunk in range(copy.chunks)] for row in rows]
     names = [_span(copy.first + chunk * copy.each, copy.each) for chunk in range(copy.chunks)]
@@ -248,16 +248,16 @@ def _fill(copy: Copy) -> str:
     return "NaN" if copy.map.fills else "zeros"
 
 
-def _has_outside(copy: Copy, rows: Sequence[Row]) -> bool:
+def _has_outside(copy: Copy, rows: Sequence[BoxRow]) -> bool:
     end = copy.first + copy.chunks * copy.each
     return copy.first < 0 or end > copy.size or not all(row.is_inside for row in rows)
 
 
-def _coordinates(row: Row) -> str:
+def _coordinates(row: BoxRow) -> str:
     return ",".join(map(str, reversed(row.position))) or "0"
 
 
-def _label(copy: Copy, row: Row, chunk: int, name: str | None = None) -> Cell:
+def _label(copy: Copy, row: BoxRow, chunk: int, name: str | None = None) -> Cell:
     """What is in 16 bytes: the row, and its elements from one on, or up to where the tensor ends."""
     start = copy.first + chunk * copy.each
     low, high = max(start, 0), min(start + copy.each, copy.size)
@@ -269,7 +269,7 @@ def _label(copy: Copy, row: Row, chunk: int, name: str | None = None) -> Cell:
     return Cell(f"{known},{part}", color)
 
 
-def _after(copy: Copy, rows: Sequence[Row], *, by_number: bool = False) -> Panel:
+def _after(copy: Copy, rows: Sequence[BoxRow], *, by_number: bool = False) -> Panel:
     """Shared memory in lines of 128 bytes."""
     there: dict[int, Cell] = {}
     for row in rows:
@@ -296,7 +296,7 @@ def _after(copy: Copy, rows: Sequence[Row], *, by_number: bool = False) -> Panel
 # Images.
 
 
-def _image(copy: Copy, outer: tuple[int, ...], rows: Sequence[Row]) -> Panel:
+def _image(copy: Copy, outer: tuple[int, ...], rows: Sequence[BoxRow]) -> Panel:
     """One image, or of one with depth a slice: the numbers of its pixels in the copy; W is to the right."""
     has_height = copy.map.rank > 3
     wide, high = _extent(copy, rows, 0), _extent(copy, rows, 1) if has_height else range(1)
@@ -320,7 +320,7 @@ def _image(copy: Copy, outer: tuple[int, ...], rows: Sequence[Row]) -> Panel:
     )
 
 
-def _extent(copy: Copy, rows: Sequence[Row], number: int) -> range:
+def _extent(copy: Copy, rows: Sequence[BoxRow], number: int) -> range:
     """What is drawn along a dimension of an image: all of it, its corners and all that is copied."""
     found = [row.position[number] for row in rows]
     size = int(copy.map.sizes[number + 1])

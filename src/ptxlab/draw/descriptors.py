@@ -30,7 +30,7 @@ FIELDS = {"LBO": 1 << 16, "SBO": 1 << 32}  # the lowest bit of each
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ChunkLayout:
     """A matrix in chunks of 16 bytes, each of `each` elements: a chunk has the number of a line, and one in it."""
 
     bits: int
@@ -97,7 +97,7 @@ def descriptor(
     each, packing = _packing(type, kind, is_tensor)
     if major not in MAJORS:
         raise ValueError(f"major {major!r}: expected one of k and mn")
-    layout = Layout(number, is_tensor, MAJORS[major], each, rows, columns)
+    layout = ChunkLayout(number, is_tensor, MAJORS[major], each, rows, columns)
     along = columns if layout.major == K_MAJOR else rows
     if rows < 1 or columns < 1 or along % each:
         raise ValueError(
@@ -140,7 +140,7 @@ def _packing(type: str, kind: str | None, is_tensor: bool) -> tuple[int, str]:
     return each, f" of kind {chosen}, {each} in 16 bytes" if width < 8 else ""
 
 
-def _matrix(layout: Layout, named: str) -> Panel:
+def _matrix(layout: ChunkLayout, named: str) -> Panel:
     """The matrix, a cell for each 16 bytes of it."""
     cells = []
     for line in range(layout.lines):
@@ -156,7 +156,7 @@ def _matrix(layout: Layout, named: str) -> Panel:
     return Panel(title, turned, chunks, lines, (0, layout.group), _unused(layout), along, across)
 
 
-def _marks(layout: Layout, count: int, is_across: bool) -> Iterator[Mark]:
+def _marks(layout: ChunkLayout, count: int, is_across: bool) -> Iterator[Mark]:
     """Where a field of the descriptor leads for the first time, in one direction."""
     for number in range(1, count):
         name = layout.field(number, 0) if is_across else layout.field(0, number)
@@ -170,7 +170,7 @@ def _distance(bits: int, name: str) -> int:
     return found.leading if name == "LBO" else found.stride
 
 
-def _unused(layout: Layout) -> str:
+def _unused(layout: ChunkLayout) -> str:
     """Which field no chunk of this matrix depends on."""
     used = {layout.field(line, 0) for line in range(layout.lines)}
     used |= {layout.field(0, chunk) for chunk in range(layout.chunks)}
@@ -180,7 +180,7 @@ def _unused(layout: Layout) -> str:
     )
 
 
-def _memory(layout: Layout) -> Panel:
+def _memory(layout: ChunkLayout) -> Panel:
     """Shared memory in lines of 128 bytes: the row and column of the first element of each 16 bytes there."""
     there: dict[int, Cell] = {}
     shared = 0
@@ -200,7 +200,7 @@ def _memory(layout: Layout) -> Panel:
     return Panel(title, cells, [f"{start:#x}" for start in starts], names, (0, 0), note, marks)
 
 
-def _steps(layout: Layout) -> Iterator[tuple[Mark, int, int]]:
+def _steps(layout: ChunkLayout) -> Iterator[tuple[Mark, int, int]]:
     """The fields that lead from one line of shared memory to another, and these lines."""
     first = layout.address(0, 0) // LINE * LINE
     for mark in _marks(layout, layout.lines, True):

@@ -66,7 +66,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockPart:
     """One block's part of an MMA."""
 
     mma: Any  # as the emulator has it, with numbers for all operands
@@ -121,18 +121,18 @@ def tensor_memory(
     return Picture(f"{text}, {shape if isinstance(shape, str) else hex(shape)}", panels)
 
 
-def _block(mma: Mma[int, int], number: int) -> Block:
+def _block(mma: Mma[int, int], number: int) -> BlockPart:
     plain = SimpleNamespace(**{name: getattr(mma, name) for name in Mma.__dataclass_fields__})
     plain.is_sparse = int(mma.metadata is not None)
     tile = Tile(cells=Cells(), first=0, lane=0, rows=0, columns=0, width=0, disabled_lanes=())  # type: ignore[arg-type]
     describe_tile(plain, tile)  # type: ignore[arg-type]
-    return Block(plain, tile, number)
+    return BlockPart(plain, tile, number)
 
 
 # Operands.
 
 
-def _operands(block: Block) -> Iterator[Words]:
+def _operands(block: BlockPart) -> Iterator[Words]:
     mma, tile = block.mma, block.tile
     column = mma.d & 0xFFFF
     d = Words("D", column, column + tile.width)
@@ -149,7 +149,7 @@ def _operands(block: Block) -> Iterator[Words]:
         yield _metadata_words(block)
 
 
-def _scale_words(block: Block, is_b: bool) -> Words:
+def _scale_words(block: BlockPart, is_b: bool) -> Words:
     factors = _described(block, is_b)
     column = factors.address & 0xFFFF
     found = Words("SFB" if is_b else "SFA", column, column + columns_of_factors(factors))
@@ -161,18 +161,18 @@ def _scale_words(block: Block, is_b: bool) -> Words:
     return found
 
 
-def _described(block: Block, is_b: bool) -> Factors:
+def _described(block: BlockPart, is_b: bool) -> Factors:
     factors = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
     describe_factors(block.mma, is_b, factors)
     return factors
 
 
-def _row_of_factor(block: Block, is_b: bool, part: int, row: int) -> int:
+def _row_of_factor(block: BlockPart, is_b: bool, part: int, row: int) -> int:
     """The row of A, or the column of B, that a factor in a sub-partition is for."""
     return block.first_column(block.tile.lane % BAND + part * BAND) + row if is_b else block.row + row
 
 
-def _matrix_words(block: Block) -> Words:
+def _matrix_words(block: BlockPart) -> Words:
     mma, tile = block.mma, block.tile
     bits = mma.instruction_descriptor
     cells = Cells()
@@ -189,7 +189,7 @@ def _matrix_words(block: Block) -> Words:
     return found
 
 
-def _metadata_words(block: Block) -> Words:
+def _metadata_words(block: BlockPart) -> Words:
     mma, tile = block.mma, block.tile
     address = metadata_address(mma.metadata, mma.instruction_descriptor, mma.kind)
     cells = Cells()
@@ -222,7 +222,7 @@ def _check_apart(words: list[Words]) -> None:
 # Panels.
 
 
-def _overview(block: Block, words: list[Words]) -> Panel:
+def _overview(block: BlockPart, words: list[Words]) -> Panel:
     """Lanes by columns; a cell says which rows are there, of D also which columns."""
     height = BAND if lane_rows(block.tile) == LANES and not block.tile.lane % BAND else HALF_BAND
     ordered = sorted(words, key=lambda one: one.first)
@@ -238,7 +238,7 @@ def _overview(block: Block, words: list[Words]) -> Panel:
     return Panel(title, cells, names, columns, (BAND // height if height < BAND else 0, 1), MODELLED)
 
 
-def _overview_cell(block: Block, words: Words, lanes: range) -> Cell | None:
+def _overview_cell(block: BlockPart, words: Words, lanes: range) -> Cell | None:
     rows = words.in_lanes(lanes)
     if not rows:
         return None
@@ -251,7 +251,7 @@ def _overview_cell(block: Block, words: Words, lanes: range) -> Cell | None:
     return Cell(f"{text}, {_span(column, block.tile.width)}", apart(lanes[0] // BAND))
 
 
-def _factors(block: Block, is_b: bool) -> Iterator[Panel]:
+def _factors(block: BlockPart, is_b: bool) -> Iterator[Panel]:
     """The scale factors of A or B, a panel for all sub-partitions that have the same ones."""
     by_content: dict[int, list[int]] = {}
     for part in range(PARTS):
@@ -264,7 +264,7 @@ def _factors(block: Block, is_b: bool) -> Iterator[Panel]:
         yield _factor_panel(block, is_b, parts[0], f"{name}{whose}: {of}, k; lanes {lanes[0]}{again}")
 
 
-def _factor_panel(block: Block, is_b: bool, part: int, title: str) -> Panel:
+def _factor_panel(block: BlockPart, is_b: bool, part: int, title: str) -> Panel:
     """A row for each column of tensor memory, a cell for each byte of its words: 32 rows in the order of the lanes."""
     factors = _described(block, is_b)
     depth = depth_of(block.mma.instruction_descriptor, block.mma.kind, block.mma.is_sparse) // factors.count

@@ -11,7 +11,7 @@ from pygls.exceptions import JsonRpcException
 
 from ptxlab.editor.document import Document, Word
 from ptxlab.editor.instructions import continuations, describe_opcode, describe_special, opcode_at
-from ptxlab.editor.names import Declaration, references, scopes_of
+from ptxlab.editor.names import DeclaredName, references, scopes_of
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 from ptxlab.isa.table import heads
 from ptxlab.report import PtxError
@@ -175,12 +175,12 @@ def _is_opcode(document: Document, offset: int) -> bool:
     return number is None or opcode_at(document, number) is not None
 
 
-def _named(document: Document, position: types.Position) -> Declaration | None:
+def _named(document: Document, position: types.Position) -> DeclaredName | None:
     number = _word_at(document, position)
     return _declaration(document, document.words[number]) if number is not None else None
 
 
-def _declaration(document: Document, word: Word) -> Declaration | None:
+def _declaration(document: Document, word: Word) -> DeclaredName | None:
     if word.kind != "name":
         return None
     scope = scopes_of(document).at(word.start)
@@ -192,6 +192,6 @@ def _location(document: Document, word: Word) -> types.Location:
     return types.Location(document.uri, document.range(word.start, word.end))
 
 
-def _items(one: Declaration) -> list[types.CompletionItem]:
+def _items(one: DeclaredName) -> list[types.CompletionItem]:
     names = [one.name] if one.count is None else [f"{one.name}{at}" for at in range(min(one.count, _NUMBERED))]
     return [types.CompletionItem(name, kind=_ITEMS[one.kind], detail=one.text) for name in names]

@@ -60,7 +60,7 @@ class Word(NamedTuple):
         return self.start + len(self.text)
 
 
-class Words(Sequence[Word]):
+class DocumentWords(Sequence[Word]):
     """The words of a text. It may have a million of them, of which few are read: each is made when it is asked for."""
 
     def __init__(self, texts: list[str], starts: list[int]) -> None:
@@ -107,13 +107,13 @@ class Document:
         return Source(str(self.path) if is_other else self.uri.rpartition("/")[2], self.text)
 
     @cached_property
-    def words(self) -> Words:
+    def words(self) -> DocumentWords:
         """All words but comments and strings."""
         with collector_paused():
             parts = _PART.findall(self.text)
             are_words = [part[0] not in _BLANKS and part[:2] not in ("//", "/*") for part in parts]
             starts = accumulate(map(len, parts), initial=0)
-            return Words(list(compress(parts, are_words)), list(compress(starts, are_words)))
+            return DocumentWords(list(compress(parts, are_words)), list(compress(starts, are_words)))
 
     @property
     def _starts(self) -> list[int]:

@@ -20,7 +20,7 @@ _NUMBERED = re.compile(r"(.*?[^\d])(\d+)")
 
 
 @dataclass(eq=False)
-class Declaration:
+class DeclaredName:
     """A name that is declared: a variable or register, a parameter, a function or a label."""
 
     name: str
@@ -31,24 +31,24 @@ class Declaration:
 
 
 @dataclass(eq=False)
-class Scope:
+class NameScope:
     """A stretch of a text with its own names."""
 
     start: int
     end: int
-    outer: Scope | None
-    names: dict[str, Declaration] = field(default_factory=dict)
-    inner: list[Scope] = field(default_factory=list)
+    outer: NameScope | None
+    names: dict[str, DeclaredName] = field(default_factory=dict)
+    inner: list[NameScope] = field(default_factory=list)
 
-    def at(self, offset: int) -> Scope:
+    def at(self, offset: int) -> NameScope:
         """The innermost scope that an offset is in."""
         found = next((scope for scope in self.inner if scope.start <= offset <= scope.end), None)
         return found.at(offset) if found else self
 
-    def find(self, name: str) -> Declaration | None:
+    def find(self, name: str) -> DeclaredName | None:
         """What a name refers to here."""
         numbered = _NUMBERED.fullmatch(name)
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             if (found := scope.names.get(name)) and found.count is None:
                 return found
@@ -58,21 +58,21 @@ class Scope:
             scope = scope.outer
         return None
 
-    def visible(self) -> Iterator[Declaration]:
+    def visible(self) -> Iterator[DeclaredName]:
         """All names that can be written here, the nearest first."""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             yield from scope.names.values()
             scope = scope.outer
 
 
 @lru_cache(maxsize=8)
-def scopes_of(document: Document) -> Scope:
+def scopes_of(document: Document) -> NameScope:
     """The scopes of a text; the outermost is the module."""
     return _Reader(document).read()
 
 
-def references(document: Document, declaration: Declaration) -> list[Word]:
+def references(document: Document, declaration: DeclaredName) -> list[Word]:
     """The words that refer to a declaration, and its own."""
     module = scopes_of(document)
     stem = declaration.name
@@ -86,9 +86,9 @@ class _Reader:
 
     def __init__(self, document: Document) -> None:
         self.document, self.words = document, document.words
-        self.module = Scope(0, len(document.text), None)
+        self.module = NameScope(0, len(document.text), None)
 
-    def read(self) -> Scope:
+    def read(self) -> NameScope:
         scope, at, header = self.module, 0, None
         braces: list[bool] = []  # whether each that is open is of a block
         texts = self.words.texts
@@ -101,7 +101,7 @@ class _Reader:
                 braces.append(self._opens_block(at))
                 if braces[-1]:
                     if header is None:
-                        header = Scope(word.start, len(self.document.text), scope)
+                        header = NameScope(word.start, len(self.document.text), scope)
                         scope.inner.append(header)
                     scope, header = header, None
             elif word.text == "}":
@@ -109,7 +109,7 @@ class _Reader:
                     scope.end = word.end
                     scope = scope.outer
             elif word.text in _FUNCTIONS:
-                header = Scope(word.start, len(self.document.text), scope)
+                header = NameScope(word.start, len(self.document.text), scope)
                 at = self._function(at, scope, header)
                 scope.inner.append(header)
                 continue
@@ -150,7 +150,7 @@ class _Reader:
             at -= 1
         return self._text(at - 1) in (".version", ".target", ".address_size")
 
-    def _function(self, at: int, scope: Scope, header: Scope) -> int:
+    def _function(self, at: int, scope: NameScope, header: NameScope) -> int:
         """Read the header of a function up to its body; returns the number of the word after it."""
         start = self.words[at].start
         at += 1
@@ -165,7 +165,7 @@ class _Reader:
             self._declare(scope, name, "function", " ".join(self.document.text[start:end].split()))
         return at
 
-    def _variables(self, at: int, scope: Scope, end: str, kind: str) -> int:
+    def _variables(self, at: int, scope: NameScope, end: str, kind: str) -> int:
         """Read declarations up to a word; returns its number. A parameter has its own type, registers share one."""
         start, depth, is_named = at, 0, False
         while at < len(self.words) and (self._text(at) != end or depth):
@@ -184,7 +184,7 @@ class _Reader:
             at += 1
         return at
 
-    def _declare_variable(self, scope: Scope, start: int, at: int, kind: str) -> None:
+    def _declare_variable(self, scope: NameScope, start: int, at: int, kind: str) -> None:
         word, types = self.words[at], [one.text for one in self.words[start:at] if one.kind == "modifier"]
         count = None
         if self._text(at + 1) == "<" and self._text(at + 2).isdigit():
@@ -200,6 +200,6 @@ class _Reader:
         numbered = f"<{count}>" if count is not None else ""
         self._declare(scope, word, kind, f"{' '.join(types)} {word.text}{numbered}{size}", count)
 
-    def _declare(self, scope: Scope, word: Word, kind: str, text: str, count: int | None = None) -> None:
+    def _declare(self, scope: NameScope, word: Word, kind: str, text: str, count: int | None = None) -> None:
         key = word.text if count is None else f"{word.text}<>"
-        scope.names.setdefault(key, Declaration(word.text, kind, word, text, count))
+        scope.names.setdefault(key, DeclaredName(word.text, kind, word, text, count))

@@ -26,7 +26,7 @@ from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.host_order import STREAMS, HostOrder
 from ptxlab.emulate.host.module_memory import EmulatedModule
-from ptxlab.emulate.host.running import Place, RunningLaunch
+from ptxlab.emulate.host.running import LaunchPlace, RunningLaunch
 from ptxlab.emulate.launch import Interrupted, compiled_for, configure, uncompiled
 from ptxlab.emulate.runtime.order.devices import MOST_GRIDS, MOST_STEPS, STEP_SHIFT
 from ptxlab.emulate.translate.arithmetic import arithmetic_of
@@ -84,9 +84,9 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
         kinds: dict[tuple[int, SourceSpan | None], int] = {}
         for number, grid in enumerate(grids):
             kind = kinds.setdefault((id(grid.kernel), grid.host_line), len(kinds))
-            place = Place(number, first_block, kind, grid.device, grid.title, grid.regions, grid.hidden, grid.host_line,
-                          grid.order, frozenset(grid.before if grid.options.overlap else ()),
-                          is_kernel=grid.is_kernel)  # fmt: skip
+            place = LaunchPlace(number, first_block, kind, grid.device, grid.title, grid.regions, grid.hidden,
+                                grid.host_line, grid.order, frozenset(grid.before if grid.options.overlap else ()),
+                                is_kernel=grid.is_kernel)  # fmt: skip
             try:
                 running.append(_prepare(grid, place, space, until))
             except OutOfTimeError:
@@ -116,7 +116,7 @@ def _steps(launch: RunningLaunch) -> int:
     return -(-math.prod(launch.grid) >> STEP_SHIFT)
 
 
-def _prepare(grid: TeamGrid, place: Place, space: AddressSpace, until: float | None) -> RunningLaunch:
+def _prepare(grid: TeamGrid, place: LaunchPlace, space: AddressSpace, until: float | None) -> RunningLaunch:
     """One of the grids, about to run."""
     module, options = grid.emulated.module, grid.options
     arithmetic = arithmetic_of(module, grid.kernel, grid.emulated.digest, options)

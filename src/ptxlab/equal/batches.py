@@ -16,7 +16,7 @@ import numpy as np
 
 from ptxlab.device.trace_format import ISSUED, READ, WRITTEN
 from ptxlab.equal.nodes import Ids
-from ptxlab.equal.plans import Plan
+from ptxlab.equal.plans import InstructionPlan
 from ptxlab.trace import Trace
 
 LANES = 32
@@ -91,7 +91,7 @@ class _Operations:
         return self._at.get(entry, -1) >= start
 
 
-def batches(trace: Trace, plans: list[Plan]) -> Iterator[Batch]:
+def batches(trace: Trace, plans: list[InstructionPlan]) -> Iterator[Batch]:
     """All batches of a launch, in order."""
     columns = trace.columns
     size = trace.accesses.threads_in_block
@@ -121,25 +121,25 @@ def batches(trace: Trace, plans: list[Plan]) -> Iterator[Batch]:
     yield from phase.batches(trace, count)
 
 
-def _waits(plans: list[Plan], steps: list[tuple[int, int]]) -> bool:
+def _waits(plans: list[InstructionPlan], steps: list[tuple[int, int]]) -> bool:
     """Whether a segment starts with an instruction that lanes of a warp execute together."""
     match = plans[steps[0][0]].match if steps else None
     return match is not None and (match.effects.converges or match.effects.barrier is not None)
 
 
-def _is_barrier(plans: list[Plan], steps: list[tuple[int, int]]) -> bool:
+def _is_barrier(plans: list[InstructionPlan], steps: list[tuple[int, int]]) -> bool:
     """Whether a segment starts where threads of a block, or of a cluster, have waited for each other."""
     match = plans[steps[0][0]].match if steps else None
     return match is not None and match.effects.barrier is not None
 
 
-def _is_ordered(plans: list[Plan], steps: list[tuple[int, int]]) -> bool:
+def _is_ordered(plans: list[InstructionPlan], steps: list[tuple[int, int]]) -> bool:
     """Whether what a thread does here may have to come after what another did just before."""
     matches = [plans[number].match for number, _ in steps]
     return _is_alone(plans, steps) or any(m is not None and m.effects.uses("mbarrier") for m in matches)
 
 
-def _is_alone(plans: list[Plan], steps: list[tuple[int, int]]) -> bool:
+def _is_alone(plans: list[InstructionPlan], steps: list[tuple[int, int]]) -> bool:
     """Whether the order of threads matters: they synchronize through memory."""
     matches = [plans[number].match for number, _ in steps]
     return any(

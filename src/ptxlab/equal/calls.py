@@ -32,7 +32,7 @@ def variable_in(instruction: ir.Instruction, function: ir.Function) -> tuple[ir.
     return None
 
 
-class Calls:
+class ActiveCalls:
     """The calls of a launch that are under way, and the variables of their functions."""
 
     def __init__(self, replay: Replay) -> None:

@@ -19,7 +19,7 @@ from ptxlab.equal.numeric import Measured, measure
 from ptxlab.equal.reals import Reals
 from ptxlab.equal.reference import Expression
 from ptxlab.equal.rules import COMPARISONS, rule_of
-from ptxlab.equal.sides import Array, Inputs, Kernels, slices
+from ptxlab.equal.sides import Inputs, Kernels, NamedArray, slices
 from ptxlab.equal.verdict import (
     DIFFERENT,
     NEAR,
@@ -129,7 +129,7 @@ class _Comparison:
     ) -> None:  # fmt: skip
         self.nodes, self.inputs, self.sides = nodes, inputs, (a, b)
         self.outputs, self.tolerance = outputs, tolerance
-        self.arrays: list[Array] = []
+        self.arrays: list[NamedArray] = []
         """Those that are compared."""
 
     def verdict(self) -> Verdict:
@@ -286,7 +286,7 @@ class _Comparison:
                 type = array.format or f"b{8 * width}"
                 ids = [node_of(self.nodes, content[:size].reshape(-1, width), type) for content in contents]
                 whole = size == array.data.nbytes
-                self.arrays.append(array if whole else Array(array.name, _start(array.data, size)))
+                self.arrays.append(array if whole else NamedArray(array.name, _start(array.data, size)))
                 roots.append(ids)
         unknown = set(self.outputs or ()) - {array.name for array in self.arrays}
         if unknown:
@@ -329,7 +329,7 @@ class _Comparison:
                 notes.append(f"{name} line {span.source.position(span.start)[0]}: {found.message}")
         return notes
 
-    def _element(self, index: int) -> tuple[Array, int]:
+    def _element(self, index: int) -> tuple[NamedArray, int]:
         """An array, and which of its elements is one of all that are compared."""
         return next((one, index - own.start) for one, own in slices(self.arrays) if index < own.stop)
 

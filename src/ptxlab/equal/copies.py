@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ptxlab.equal.replay import Replay
 
 
-class Copies:
+class LaunchCopies:
     """The copies of a launch, as far as they have been made."""
 
     def __init__(self, replay: Replay) -> None:

@@ -40,7 +40,7 @@ class TooManyError(Exception):
 
 
 @dataclass(frozen=True)
-class Operation:
+class NodeOperation:
     """What a node does with its operands."""
 
     kind: str
@@ -69,7 +69,7 @@ class Nodes:
 
     def __init__(self, seconds: float | None = None) -> None:
         self._seconds, self._started = seconds, time.monotonic()
-        self.operations: list[Operation] = []
+        self.operations: list[NodeOperation] = []
         self._numbers: dict[tuple[str, str, str, int], int] = {}
         self._seeds: list[tuple[int, int]] = []
         self.origins: list[Origin | None] = [None]
@@ -116,7 +116,7 @@ class Nodes:
         """The hashes of nodes, two words each."""
         return self._hash[:, ids]
 
-    def kind(self, node: int) -> Operation:
+    def kind(self, node: int) -> NodeOperation:
         """What a node does."""
         return self.operations[int(self._operation[node])]
 
@@ -157,7 +157,7 @@ class Nodes:
         if key not in self._numbers:
             digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
             self._numbers[key] = len(self.operations)
-            self.operations.append(Operation(kind, text, type, width, detail))
+            self.operations.append(NodeOperation(kind, text, type, width, detail))
             self._seeds.append((int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")))
         return self._numbers[key]
 

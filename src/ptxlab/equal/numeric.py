@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ptxlab.equal.nodes import Ids, Nodes
 from ptxlab.equal.reals import Reals
-from ptxlab.equal.sides import Array, Inputs, Kernels
+from ptxlab.equal.sides import Inputs, Kernels, NamedArray
 
 Numbers = npt.NDArray[np.float64]
 
@@ -51,7 +51,9 @@ def _draws(generator: np.random.Generator, size: int) -> dict[str, Numbers]:
     }
 
 
-def measure(nodes: Nodes, inputs: Inputs, sides: Sequence[Any], arrays: Sequence[Array], a: Ids, b: Ids) -> Measured:
+def measure(
+    nodes: Nodes, inputs: Inputs, sides: Sequence[Any], arrays: Sequence[NamedArray], a: Ids, b: Ids
+) -> Measured:
     """Evaluate both sides on adversarial inputs in float64, and run the kernels on those that show the most.
 
     Where branches are taken to go as they did, only the arrays as they are given are known to do that.
@@ -80,13 +82,15 @@ def measure(nodes: Nodes, inputs: Inputs, sides: Sequence[Any], arrays: Sequence
     return _run(sides, arrays, worst, symbols) if worst.is_known else worst
 
 
-def _rounded(array: Array, numbers: Numbers) -> npt.NDArray[Any]:
+def _rounded(array: NamedArray, numbers: Numbers) -> npt.NDArray[Any]:
     with np.errstate(over="ignore"):
         found: npt.NDArray[Any] = numbers.astype(array.data.dtype).reshape(array.data.shape)
     return found
 
 
-def _run(sides: Sequence[Any], arrays: Sequence[Array], measured: Measured, symbols: dict[str, Array]) -> Measured:
+def _run(
+    sides: Sequence[Any], arrays: Sequence[NamedArray], measured: Measured, symbols: dict[str, NamedArray]
+) -> Measured:
     """What the kernels give for these inputs: the error against real numbers, and how far apart they are."""
     errors, results = [], []
     scale = max(float(np.abs(one[np.isfinite(one)]).max(initial=0)) for one in measured.both) or 1e-300

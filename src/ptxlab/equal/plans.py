@@ -15,13 +15,13 @@ from ptxlab.flow.steps import Steps, steps_of
 from ptxlab.isa import Match
 from ptxlab.isa.operation import Operation
 from ptxlab.trace.operands import Use, uses_of
-from ptxlab.trace.program import Program
+from ptxlab.trace.program import RecordedProgram
 
 _STILL = ("param", "const")  # state spaces that no kernel writes
 
 
 @dataclass(frozen=True)
-class Plan:
+class InstructionPlan:
     """What is done at an instruction."""
 
     kind: str
@@ -34,7 +34,7 @@ class Plan:
     """The registers among those it reads that an input may reach."""
 
 
-def plans_of(program: Program) -> list[Plan]:
+def plans_of(program: RecordedProgram) -> list[InstructionPlan]:
     """The plans of all instructions."""
     made = []
     passes = set[int]()
@@ -50,17 +50,17 @@ def plans_of(program: Program) -> list[Plan]:
         inputs = tuple(use for use in uses if use.role != "result" and use.name in reached)
         kind = "parameter" if number in passes else _kind(match, bool(inputs))
         steps = None if match is None else steps_of(match, immediates_of(instruction, match))
-        first.append(Plan(kind, instruction, match, uses, steps, inputs))
+        first.append(InstructionPlan(kind, instruction, match, uses, steps, inputs))
     needed = {use.name for plan in first if plan.kind != "pass" for use in plan.uses if _is_read(plan, use)}
     return [
-        Plan("keep", one.instruction, one.match, one.uses)
+        InstructionPlan("keep", one.instruction, one.match, one.uses)
         if one.kind == "pass" and any(use.role == "result" and use.name in needed for use in one.uses)
         else one
         for one in first
     ]
 
 
-def _is_read(plan: Plan, use: Use) -> bool:
+def _is_read(plan: InstructionPlan, use: Use) -> bool:
     """Whether a replay asks for what is in a register: a recording has addresses of plain accesses, and guards."""
     if use in plan.inputs or use.role == "value":
         return True

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ptxlab.equal.compute import computed, signed
 from ptxlab.equal.constants import bits_of, floats_of
-from ptxlab.equal.nodes import Ids, Nodes, Operation, Words, groups, needed
+from ptxlab.equal.nodes import Ids, NodeOperation, Nodes, Words, groups, needed
 from ptxlab.equal.rules import FLOATS, Rule, format_of, rule_of
-from ptxlab.equal.sides import Array, slices
+from ptxlab.equal.sides import NamedArray, slices
 from ptxlab.flow.steps import Step
 from ptxlab.isa.types import Type
 
@@ -47,7 +47,7 @@ class Reals:
             self.values = self._numbers(np.arange(nodes.count))
             """All of them."""
 
-    def held_in(self, arrays: Sequence[Array], ids: Ids) -> Numbers:
+    def held_in(self, arrays: Sequence[NamedArray], ids: Ids) -> Numbers:
         """Nodes of all elements of arrays, as these hold them: floats, or the numbers that their bits are."""
         found = self.values[ids]
         for array, own in slices(arrays):
@@ -58,7 +58,7 @@ class Reals:
                 found[own] = np.where(known, whole.astype(np.float64), np.nan)
         return found
 
-    def _evaluate(self, operation: Operation, rule: Rule, ids: Ids) -> None:
+    def _evaluate(self, operation: NodeOperation, rule: Rule, ids: Ids) -> None:
         given = [one for one in self.nodes.operands[:, ids] if one[0] >= 0]
         match rule.word:
             case "row":
@@ -112,7 +112,7 @@ class Reals:
             found[chosen] = numbers.astype(np.uint64) if own.type == "pred" or not format else bits_of(numbers, format)
         return found, known
 
-    def _kinds(self, ids: Ids, chosen: npt.NDArray[np.bool_]) -> list[tuple[Any, Operation]]:
+    def _kinds(self, ids: Ids, chosen: npt.NDArray[np.bool_]) -> list[tuple[Any, NodeOperation]]:
         """Some of the nodes, by their operations."""
         numbers = self.nodes.operation_of[ids]
         return [(chosen & (numbers == one), self.nodes.operations[one]) for one in np.unique(numbers[chosen]).tolist()]

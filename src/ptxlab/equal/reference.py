@@ -15,7 +15,7 @@ from ptxlab.equal import torch_functions
 from ptxlab.equal.codes import of_nodes
 from ptxlab.equal.constants import bits_of, floats_of
 from ptxlab.equal.nodes import Ids, Nodes
-from ptxlab.equal.sides import Array, Inputs, Kernels
+from ptxlab.equal.sides import Inputs, Kernels, NamedArray
 
 
 class Expression:
@@ -65,12 +65,12 @@ class Expression:
             self._store(by_name[name], values)
         self.returned = list(found)
 
-    def _symbols(self, array: Array) -> Any:
+    def _symbols(self, array: NamedArray) -> Any:
         if array.key not in self.inputs.ids:
             return array.data
         return Symbols(self.inputs.nodes, self.inputs.ids[array.key].reshape(array.data.shape))
 
-    def _store(self, array: Array, values: Any) -> None:
+    def _store(self, array: NamedArray, values: Any) -> None:
         ids = Symbols.of(self.inputs.nodes, values).ids
         if ids.size != array.data.size:
             raise ValueError(f"equal: `{array.name}` has shape {array.data.shape}, the function returns {ids.shape}")

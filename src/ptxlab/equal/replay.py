@@ -17,10 +17,10 @@ from ptxlab import ir
 from ptxlab.emulate.translate.operands import immediate_bits
 from ptxlab.equal import collectives
 from ptxlab.equal.batches import Batch, batches
-from ptxlab.equal.calls import Calls
+from ptxlab.equal.calls import ActiveCalls
 from ptxlab.equal.codes import NOTHING, ZERO, Codes, is_symbolic, node_of, of_bytes, of_nodes, of_numbers
 from ptxlab.equal.compute import Computation, UnknownStepError, bytes_of
-from ptxlab.equal.copies import Copies
+from ptxlab.equal.copies import LaunchCopies
 from ptxlab.equal.memory import Memory, OutsideError, Placed
 from ptxlab.equal.nodes import Ids, Nodes, Origin
 from ptxlab.equal.plans import plans_of
@@ -55,8 +55,8 @@ class Replay:
         self.nodes = nodes
         self.memory = Memory(trace, placed)
         self.compute = Computation(nodes)
-        self.copies = Copies(self)
-        self.calls: Calls = Calls(self)
+        self.copies = LaunchCopies(self)
+        self.calls: ActiveCalls = ActiveCalls(self)
         self.function = 0
         """The function that is replayed now; registers are by function and name."""
         self.plans = plans_of(trace.program)

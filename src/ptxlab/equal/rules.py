@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.equal.nodes import Ids, Nodes, Operation
+from ptxlab.equal.nodes import Ids, NodeOperation, Nodes
 from ptxlab.numbers import approximate
 from ptxlab.numbers.extremum import maximum, minimum
 from ptxlab.numbers.parameters import RELU, SAT
@@ -58,7 +58,7 @@ class Rule:
     detail: Any = None
 
 
-def rule_of(operation: Operation) -> Rule:
+def rule_of(operation: NodeOperation) -> Rule:
     """What an operation means."""
     match operation.kind:
         case "arithmetic":
@@ -96,7 +96,7 @@ def rule_of(operation: Operation) -> Rule:
     return Rule("opaque", (), operation.type, detail=operation.text)
 
 
-def _called(operation: Operation) -> Rule:
+def _called(operation: NodeOperation) -> Rule:
     function, given = operation.detail.detail
     types = tuple(type.name for type in operation.detail.read_as)
     if function in WORDS:

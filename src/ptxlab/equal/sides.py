@@ -17,7 +17,7 @@ from ptxlab.equal.memory import Bytes, Placed
 from ptxlab.equal.nodes import Ids, Nodes
 from ptxlab.equal.replay import Replay
 from ptxlab.equal.rules import FORMATS
-from ptxlab.equal.verdict import Place, source_of
+from ptxlab.equal.verdict import OperationSite, source_of
 from ptxlab.measure import Launch
 from ptxlab.trace import Trace
 from ptxlab.trace.accesses import Region
@@ -26,7 +26,7 @@ _ = ml_dtypes  # registers its types with NumPy
 
 
 @dataclass(frozen=True)
-class Array:
+class NamedArray:
     """An array among the arguments: its memory, and the name that it has in messages."""
 
     name: str
@@ -48,7 +48,7 @@ class Array:
         return f"{self.name}[{', '.join(str(int(one)) for one in at)}]"
 
 
-def slices(arrays: Sequence[Array]) -> Iterator[tuple[Array, slice]]:
+def slices(arrays: Sequence[NamedArray]) -> Iterator[tuple[NamedArray, slice]]:
     """Arrays, and where their elements are among those of all of them."""
     end = 0
     for array in arrays:
@@ -63,10 +63,10 @@ class Inputs:
         self, nodes: Nodes, symbols: Sequence[str] | None = None, names: Mapping[str, Any] | None = None
     ) -> None:
         self.nodes = nodes
-        named = [Array(name, one) for name, given in (names or {}).items() for one in arrays_in(given)]
+        named = [NamedArray(name, one) for name, given in (names or {}).items() for one in arrays_in(given)]
         self._named = {one.key: one for one in named}
-        self._longest: dict[int, Array] = {}
-        self.arrays: dict[int, Array] = {}
+        self._longest: dict[int, NamedArray] = {}
+        self.arrays: dict[int, NamedArray] = {}
         self._symbols = symbols
         self.ids: dict[int, Ids] = {}
 
@@ -75,16 +75,16 @@ class Inputs:
         for array in (one for launch in launches for one in named_arrays(launch)):
             known = self._longest.setdefault(array.key, array)
             if array.data.nbytes > known.data.nbytes:
-                self._longest[array.key] = Array(known.name, array.data)
+                self._longest[array.key] = NamedArray(known.name, array.data)
 
-    def add(self, array: Array) -> Array:
+    def add(self, array: NamedArray) -> NamedArray:
         """An array, which may be known already."""
         if array.key in self.arrays:
             return self.arrays[array.key]
         names = [one.name for one in self.arrays.values()]
         array = self._named.get(array.key, self._longest.get(array.key, array))
         if array.name in names:
-            array = Array(f"{array.name}#{len(names)}", array.data)
+            array = NamedArray(f"{array.name}#{len(names)}", array.data)
         self.arrays[array.key] = array
         kind = array.format if self._symbols is None or array.format else ""
         if not kind and self._symbols is not None and array.name in self._symbols:
@@ -94,7 +94,7 @@ class Inputs:
             self.ids[array.key] = self.nodes.inputs(array.name, array.data.size, kind, width, array)
         return array
 
-    def codes(self, array: Array) -> Bytes:
+    def codes(self, array: NamedArray) -> Bytes:
         """The bytes of an array as it is given."""
         if array.key in self.ids:
             return of_nodes(self.ids[array.key], array.data.itemsize).ravel()
@@ -117,13 +117,13 @@ def arrays_in(value: Any) -> Iterator[Any]:
         yield value.detach().numpy()
 
 
-def named_arrays(launch: Launch) -> list[Array]:
+def named_arrays(launch: Launch) -> list[NamedArray]:
     """The arrays among the arguments of a launch, by the names of its parameters."""
     found = []
     for parameter, value in zip(launch.function.parameters, launch.args, strict=False):
         own = [np.asarray(one) for one in arrays_in(value)]
         for number, data in enumerate(own):
-            found.append(Array(parameter.title if len(own) == 1 else f"{parameter.title}.{number}", data))
+            found.append(NamedArray(parameter.title if len(own) == 1 else f"{parameter.title}.{number}", data))
     return found
 
 
@@ -180,7 +180,7 @@ class Kernels:
             self.assumed += replay.assumed
             self.conditions += replay.conditions
 
-    def _regions(self, launch: Launch, trace: Trace) -> Iterator[tuple[Region, Array | None]]:
+    def _regions(self, launch: Launch, trace: Trace) -> Iterator[tuple[Region, NamedArray | None]]:
         """The global memory of a launch, and the arrays that are there."""
         own, taken = named_arrays(launch), set[int]()
         for region in trace.accesses.regions:
@@ -198,7 +198,7 @@ class Kernels:
             for region, array in self._regions(launch, trace)
         ]  # fmt: skip
 
-    def last_store(self, array: Array, index: int) -> Place | None:
+    def last_store(self, array: NamedArray, index: int) -> OperationSite | None:
         """What wrote an element last; None if nothing did."""
         size = array.data.itemsize
         for launch, trace in zip(self.launches[::-1], self.traces[::-1], strict=True):
@@ -207,7 +207,9 @@ class Kernels:
             if written is not None:
                 thread = written.block * trace.accesses.threads_in_block + written.thread
                 source = source_of(trace.program.module, written.line)
-                return Place(self.side, written.line, written.instruction, thread, (trace, written.step), source)
+                return OperationSite(
+                    self.side, written.line, written.instruction, thread, (trace, written.step), source
+                )
         return None
 
     def title(self) -> str:

@@ -14,7 +14,7 @@ from ptxlab.equal.batches import Batch
 from ptxlab.equal.codes import NOTHING, Codes, is_symbolic, load, node_of, of_bytes
 from ptxlab.equal.compute import UnknownStepError
 from ptxlab.equal.nodes import Ids
-from ptxlab.equal.plans import Plan
+from ptxlab.equal.plans import InstructionPlan
 from ptxlab.equal.verdict import RefusedError
 from ptxlab.flow.engine import operands_of
 from ptxlab.flow.steps import Step
@@ -31,7 +31,14 @@ class Turn:
     """One instruction of a batch: which threads execute it, what they read and write."""
 
     def __init__(
-        self, replay: Replay, plan: Plan, number: int, segment: Segment, instruction: int, entries: Ids, batch: Batch
+        self,
+        replay: Replay,
+        plan: InstructionPlan,
+        number: int,
+        segment: Segment,
+        instruction: int,
+        entries: Ids,
+        batch: Batch,
     ) -> None:
         self.replay, self.plan, self.number, self.segment = replay, plan, number, segment
         self.instruction, self.entries, self.block = instruction, entries, batch.block

@@ -33,9 +33,9 @@ class Refusal:
     """`kernel.cu:12`: the line that the instruction was compiled from."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> OperationSite:
         """The instruction."""
-        return Place(self.side, self.line, self.instruction, source=self.source)
+        return OperationSite(self.side, self.line, self.instruction, source=self.source)
 
 
 class RefusedError(Exception):
@@ -47,7 +47,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class OperationSite:
     """An operation of one side."""
 
     side: int
@@ -80,7 +80,7 @@ class Witness:
     """Where two sides part: an element, the operations, what differs in words, and values that show it."""
 
     element: str
-    places: tuple[Place | None, Place | None]
+    places: tuple[OperationSite | None, OperationSite | None]
     words: Sequence[str] = ()
     inputs: dict[str, Any] = field(default_factory=dict, repr=False)
     """Arrays for which the two give different results, by name."""

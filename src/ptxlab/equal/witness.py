@@ -13,7 +13,7 @@ import numpy as np
 from ptxlab.equal.field import Field
 from ptxlab.equal.nodes import Nodes
 from ptxlab.equal.rules import rule_of
-from ptxlab.equal.verdict import Place
+from ptxlab.equal.verdict import OperationSite
 from ptxlab.trace import Trace
 
 _SWAPPED = {"add": (0, 1), "mul": (0, 1), "fma": (0, 1), "max": (0, 1), "min": (0, 1)}
@@ -31,7 +31,7 @@ class Parting:
     b: int
     field: Field | None
 
-    def place(self, nodes: Nodes, sides: Sequence[Any], side: int) -> Place | None:
+    def place(self, nodes: Nodes, sides: Sequence[Any], side: int) -> OperationSite | None:
         """Where the node of a side was computed."""
         node = (self.a, self.b)[side]
         origin = nodes.origin(node)
@@ -39,7 +39,7 @@ class Parting:
             return None
         line, text, source = sides[origin.side].line(origin.launch, origin.instruction)
         thread, trace = int(nodes.thread[node]), sides[origin.side].traces[origin.launch]
-        return Place(side, line, text, thread, _last_step(trace, origin.instruction, thread), source)
+        return OperationSite(side, line, text, thread, _last_step(trace, origin.instruction, thread), source)
 
     def words(self, nodes: Nodes) -> list[str]:
         """What differs, where it can be said."""

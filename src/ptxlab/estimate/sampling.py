@@ -19,14 +19,14 @@ MOST = 4  # blocks of a grid that are run
 _LONG = 20_000_000  # instructions of threads after which two blocks are enough
 
 
-class Region(NamedTuple):
+class ArrayRegion(NamedTuple):
     """An array, by its address on the emulator."""
 
     base: int
     size: float
 
 
-UNKNOWN = Region(0, inf)
+UNKNOWN = ArrayRegion(0, inf)
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Work:
     mmas: Mapping[str, float]  # how many, by the unit
     sampled: Sequence[Extents]
     slowest: float
-    regions: Sequence[Region]
-    mapped: Region  # what TMA copies
+    regions: Sequence[ArrayRegion]
+    mapped: ArrayRegion  # what TMA copies
 
-    def region_at(self, line: int | None) -> Region:
+    def region_at(self, line: int | None) -> ArrayRegion:
         """The array that the instruction at a line of PTX accesses."""
         pattern = self.patterns.get(line or 0)
         address = next((one for one in pattern["addresses"] if one is not None), 0) if pattern else 0
@@ -74,21 +74,21 @@ def spread(grid: Extents) -> list[Extents]:
     return [(number % x, number // x % y, number // (x * y)) for number in dict.fromkeys(numbers)]
 
 
-def _regions(kernel: Function, args: Sequence[object]) -> list[Region]:
+def _regions(kernel: Function, args: Sequence[object]) -> list[ArrayRegion]:
     """Where the emulator has the arrays among arguments."""
     assert kernel.module is not None
-    return [Region(one.base, one.size) for one in pack(kernel.module, kernel, args).regions]
+    return [ArrayRegion(one.base, one.size) for one in pack(kernel.module, kernel, args).regions]
 
 
-def _mapped(args: Sequence[object]) -> Region:
+def _mapped(args: Sequence[object]) -> ArrayRegion:
     """All arrays that tensor maps describe, as if they were one."""
     arrays = [leaf.array for leaf in leaves(tuple(args)) if isinstance(leaf, TensorMap)]
     bytes = sum({id(array): int(array.nbytes) for array in arrays}.values())
-    return Region(1, bytes) if bytes else UNKNOWN
+    return ArrayRegion(1, bytes) if bytes else UNKNOWN
 
 
 def _mean(
-    found: Sequence[tuple[Extents, dict[str, Any]]], cluster: int, regions: Sequence[Region], mapped: Region
+    found: Sequence[tuple[Extents, dict[str, Any]]], cluster: int, regions: Sequence[ArrayRegion], mapped: ArrayRegion
 ) -> Work:
     lines: dict[int, Counter[str]] = {}
     mmas: Counter[str] = Counter()

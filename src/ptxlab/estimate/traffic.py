@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ptxlab.estimate.execution import BasicBlock
-from ptxlab.estimate.sampling import UNKNOWN, Region, Work
+from ptxlab.estimate.sampling import UNKNOWN, ArrayRegion, Work
 from ptxlab.estimate.units import (
     GLOBAL_LOADS,
     GLOBAL_STORES,
@@ -30,8 +30,8 @@ class Traffic:
     shared: float = 0.0  # wavefronts, and exchanges between lanes
     conflicts: float = 0.0  # wavefronts beyond the ideal
     l1: float = 0.0  # lines of the L1 cache
-    reads: dict[Region, float] = field(default_factory=dict)  # bytes from L2, by the array that they are of
-    writes: dict[Region, float] = field(default_factory=dict)
+    reads: dict[ArrayRegion, float] = field(default_factory=dict)  # bytes from L2, by the array that they are of
+    writes: dict[ArrayRegion, float] = field(default_factory=dict)
     by_instruction: dict[int, tuple[float, float, float]] = field(default_factory=dict)
     """Cycles of shared memory and of L1 and bytes, by the address of the instruction."""
 
@@ -50,7 +50,7 @@ class Traffic:
         return _capped(self.reads, blocks), _capped(self.writes, blocks)
 
 
-def _capped(moved: Mapping[Region, float], blocks: int) -> float:
+def _capped(moved: Mapping[ArrayRegion, float], blocks: int) -> float:
     return sum(min(bytes * blocks, region.size) for region, bytes in moved.items())
 
 

@@ -28,7 +28,7 @@ Node = tuple[int, int]
 PATIENCE = 4  # changes of a node before it is widened
 
 
-class Plan(NamedTuple):
+class NodePlan(NamedTuple):
     """How the value of a node is computed: the steps, the operands that some of them read, and which is the result."""
 
     steps: tuple[Step, ...]
@@ -190,13 +190,13 @@ class Engine(Generic[V]):
                 values.append(self.apply(step, [values[part] for part in step.parts]))
         return self._fit(values[plan.result], plan.type, plan.register)
 
-    def plan(self, node: Node) -> Plan | None:
+    def plan(self, node: Node) -> NodePlan | None:
         """How a node is computed; None if it is not computed from operands."""
         if node not in self._plans:
             self._plans[node] = self._plan(node)
         return self._plans[node]
 
-    def _plan(self, node: Node) -> Plan | None:
+    def _plan(self, node: Node) -> NodePlan | None:
         at, index = node
         instruction, match = self.facts.instructions[at], self.facts.matches[at]
         found = None if match is None else _result(instruction, match, index)
@@ -208,7 +208,7 @@ class Engine(Generic[V]):
         operands = tuple((n, operand) for n, operand in read if operand is not None)
         if len(operands) < len(read):
             return None
-        return Plan(steps.steps, operands, steps.results[found[0]].at, found[1], self.type_of(node))
+        return NodePlan(steps.steps, operands, steps.results[found[0]].at, found[1], self.type_of(node))
 
     def _fit(self, value: V, own: Type, type: Type) -> V:
         """A value of one type in a register, or read, as another: cut, or extended by its sign."""

@@ -28,7 +28,7 @@ from ptxlab.isa import Match, Operation, Type
 from .chains import Chains
 from .control import Control
 from .effort import Effort
-from .engine import Node, Plan
+from .engine import Node, NodePlan
 from .expressions import Linear
 from .numbers import Addresses, Numbers, named_by
 from .presence import Presence
@@ -59,7 +59,7 @@ class Facts:
         return cls(function, instructions, [match_of(instruction) for instruction in instructions])
 
     @cached_property
-    def plans(self) -> dict[Node, Plan | None]:
+    def plans(self) -> dict[Node, NodePlan | None]:
         """How the results of instructions are computed, in any domain, as far as some was asked for them."""
         return {}
 

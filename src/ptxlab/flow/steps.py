@@ -27,7 +27,7 @@ from ptxlab.isa import Match, Operation
 from ptxlab.isa.effects import placeholder
 from ptxlab.isa.exact import results_of
 from ptxlab.isa.operand import Expected
-from ptxlab.isa.recorder import Placeholder, Recorder
+from ptxlab.isa.recorder import EffectRecorder, Placeholder
 from ptxlab.isa.types import Type, type_named
 from ptxlab.isa.undefined import Following
 
@@ -148,7 +148,7 @@ class _SelectedError(Exception):
 
 
 @dataclass
-class _Machine(Recorder):
+class _Machine(EffectRecorder):
     """Notes what is computed; what the recorder knows nothing of is `unknown`."""
 
     computed: list[Step] = field(default_factory=list)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .facts import Facts
 
 
-class Pointer(NamedTuple):
+class PointerValue(NamedTuple):
     """`offset` bytes into `variable`, as an address in a state space; None: a generic one."""
 
     variable: ir.Variable
@@ -99,14 +99,14 @@ class Value:
         return self.facts.addresses.origin(self.at, self._register, self.address.variable)
 
     @property
-    def pointer(self) -> Pointer | None:
+    def pointer(self) -> PointerValue | None:
         """The variable that it is an address in, and the distance from its start, if constants decide it."""
         if self._register is not None and not self.facts.may_be_fixed(self._register.index):
             return None
         if isinstance(self.operand, ir.Address) and isinstance(self.operand.base, ir.VariableReference):
             named = self.operand.base
-            return Pointer(named.variable, named.offset + self.operand.offset, named.variable.state_space)
+            return PointerValue(named.variable, named.offset + self.operand.offset, named.variable.state_space)
         found = self._number
         if found is None or not isinstance(found.base, Base) or found.base.holds is not None:
             return None
-        return Pointer(found.base.variable, found.low, found.base.space) if found.low == found.high else None
+        return PointerValue(found.base.variable, found.low, found.base.space) if found.low == found.high else None

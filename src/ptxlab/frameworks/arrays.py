@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from ptxlab.device.host_memory import HostMemory, Pointer
+from ptxlab.device.host_memory import HostMemory, HostPointer
 from ptxlab.device.regions import Region
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
@@ -82,11 +82,11 @@ class Arrays:
         self.memory = HostMemory()
         self._copies: dict[int, _Copy] = {}
 
-    def pointer(self, value: object, name: str) -> Pointer:
+    def pointer(self, value: object, name: str) -> HostPointer:
         """An array as an argument; None is a null pointer, a number the address itself."""
         if value is None or isinstance(value, int):
-            return Pointer(self.memory, value or 0)
-        return Pointer(self.memory, self.address(value, name), name)
+            return HostPointer(self.memory, value or 0)
+        return HostPointer(self.memory, self.address(value, name), name)
 
     def address(self, value: Any, name: str = "a tensor") -> int:
         """The address of an array's first element."""

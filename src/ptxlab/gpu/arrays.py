@@ -22,7 +22,7 @@ LEGACY_STREAM = 1  # DLPack and the array interface call the default stream so
 _NO_ARRAYS = (bool, int, float, complex, str, bytes, bytearray, memoryview)
 
 
-class Memory(NamedTuple):
+class ArrayMemory(NamedTuple):
     """The bytes of an array; `gpu` is the number of the GPU it is on, None for the host's memory, -1 if not known."""
 
     address: int
@@ -33,7 +33,7 @@ class Memory(NamedTuple):
     owner: Any = None
 
 
-def memory_of(value: Any) -> Memory | None:
+def memory_of(value: Any) -> ArrayMemory | None:
     """The memory of an array that is not NumPy's; None for anything else."""
     if is_torch(value.__class__):
         return _torch(value)
@@ -102,7 +102,7 @@ def host_views(args: Sequence[object]) -> list[object]:
 class _Bytes:
     """Bytes for NumPy, which keeps this object, and with it what they belong to, as long as it needs them."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: ArrayMemory) -> None:
         self.memory = memory
         self.__array_interface__ = {
             "version": 3,
@@ -112,22 +112,22 @@ class _Bytes:
         }
 
 
-def _torch(value: Any) -> Memory:
+def _torch(value: Any) -> ArrayMemory:
     if not value.is_contiguous():
         require_dense(tuple(value.shape), tuple(value.stride()))
     gpu = value.get_device() if value.is_cuda else None
     if gpu is None and value.device.type != "cpu":
         raise TypeError(f"the tensor is on {value.device}; only the CPU and CUDA are supported")
-    return Memory(value.data_ptr(), value.numel() * value.element_size(), gpu, True, None, value)
+    return ArrayMemory(value.data_ptr(), value.numel() * value.element_size(), gpu, True, None, value)
 
 
-def _interface(interface: dict[str, Any], owner: Any) -> Memory:
+def _interface(interface: dict[str, Any], owner: Any) -> ArrayMemory:
     shape, strides = tuple(interface["shape"]), interface.get("strides")
     itemsize = int("".join(filter(str.isdigit, interface["typestr"])))
     if strides is not None:
         require_dense(shape, tuple(stride // itemsize for stride in strides))
     address, read_only = interface["data"]
-    return Memory(int(address or 0), _count(shape) * itemsize, -1, not read_only, interface.get("stream"), owner)
+    return ArrayMemory(int(address or 0), _count(shape) * itemsize, -1, not read_only, interface.get("stream"), owner)
 
 
 class _Device(ctypes.Structure):
@@ -150,7 +150,7 @@ class _Tensor(ctypes.Structure):
     ]
 
 
-def _dlpack(value: Any) -> Memory:
+def _dlpack(value: Any) -> ArrayMemory:
     kind, number = value.__dlpack_device__()
     if int(kind) not in (*_HOST, *_CUDA):
         raise TypeError("the array is neither in this machine's memory nor on a CUDA GPU")
@@ -164,7 +164,9 @@ def _dlpack(value: Any) -> Memory:
         require_dense(shape, tuple(tensor.strides[: tensor.dimensions]))
     size = (_count(shape) * tensor.bits * tensor.lanes + 7) // 8
     # The capsule owns the memory until a consumer has taken it over.
-    return Memory((tensor.data or 0) + tensor.offset, size, int(number) if on_gpu else None, owner=(capsule, value))
+    return ArrayMemory(
+        (tensor.data or 0) + tensor.offset, size, int(number) if on_gpu else None, owner=(capsule, value)
+    )
 
 
 def _count(shape: Sequence[int]) -> int:

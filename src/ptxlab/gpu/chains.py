@@ -16,7 +16,7 @@ from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.launching import await_producers, fidelity_of, how_of
 from ptxlab.gpu.loading import GpuState
 from ptxlab.gpu.output import captured
-from ptxlab.gpu.parameters import Copies, Parameters, convert
+from ptxlab.gpu.parameters import DeviceCopies, Parameters, convert
 from ptxlab.gpu.prepared import Prepared, note_run, ready
 from ptxlab.gpu.references import references_of
 from ptxlab.gpu.streams import stream_handle
@@ -91,7 +91,7 @@ def _run(
 ) -> None:
     """Bring arrays to the GPU, start all grids, and bring the arrays back."""
     by_base = {region.base: region for _, parameters in parts for region in parameters.copies.regions}
-    copies = Copies(list(by_base.values()))
+    copies = DeviceCopies(list(by_base.values()))
     objects = [parameters.copies.objects for _, parameters in parts]  # each grid has handles of its own
     with current(gpu.number):
         try:

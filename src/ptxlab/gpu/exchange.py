@@ -55,7 +55,7 @@ class Types:
 
 
 @struct
-class Tensor:
+class DLTensor:
     """`DLTensor`."""
 
     data: u64
@@ -74,7 +74,7 @@ def describe(given: Object, arguments: Pointer[Object], count: s64) -> Object:
     types: Pointer[Types] = cast(Pointer[Types], PyBytes_AsString(given))
     tensors = arguments[0]
     words = array(u64, MOST_WORDS)
-    found = array(Tensor, 1)
+    found = array(DLTensor, 1)
     used: s64 = 0
     for index in range(PyList_Size(tensors)):
         item: Object = PyList_GetItem(tensors, index)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.device.arguments import AddressSpace, Slot, pack
+from ptxlab.device.arguments import AddressSpace, ParameterSlot, pack
 from ptxlab.device.multicast import Multicast
 from ptxlab.device.placed_objects import PlacedObject
 from ptxlab.device.placing import Encoded
@@ -18,7 +18,7 @@ from ptxlab.device.regions import Region
 from ptxlab.device.structures import is_container, map_leaves
 from ptxlab.device.tensor_maps import BYTES, TensorMap, address_in
 from ptxlab.device.textures import Sampler
-from ptxlab.gpu.arrays import Memory, host_view, is_ready, is_torch, memory_of
+from ptxlab.gpu.arrays import ArrayMemory, host_view, is_ready, is_torch, memory_of
 from ptxlab.gpu.driver import bindings, broken, call, current
 from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.tensor_maps import encode
@@ -26,7 +26,7 @@ from ptxlab.gpu.textures import TextureObjects
 from ptxlab.report import Diagnostic, KernelError, error
 
 
-class Copies:
+class DeviceCopies:
     """Arrays of the host on the GPU, and textures and surfaces made of them, as long as a launch takes."""
 
     def __init__(self, regions: Sequence[Region], objects: Sequence[PlacedObject] = ()) -> None:
@@ -34,11 +34,11 @@ class Copies:
         self.objects = TextureObjects(objects)
         self.addresses: dict[int, int] = {}
 
-    def with_variables(self, bound: Sequence[tuple[str, Any]]) -> Copies:
+    def with_variables(self, bound: Sequence[tuple[str, Any]]) -> DeviceCopies:
         """The same, and textures and surfaces that variables of the module refer to."""
         if not bound:
             return self
-        found = Copies(self.regions, self.objects.placed)
+        found = DeviceCopies(self.regions, self.objects.placed)
         found.objects.bound = bound
         return found
 
@@ -140,8 +140,8 @@ class Parameters:
     """
 
     data: bytes
-    slots: Sequence[Slot]
-    copies: Copies
+    slots: Sequence[ParameterSlot]
+    copies: DeviceCopies
     owners: Sequence[Any]
     streams: Sequence[int]
 
@@ -168,7 +168,7 @@ class Parameters:
         return bytes(found)
 
 
-_NO_COPIES = Copies(())
+_NO_COPIES = DeviceCopies(())
 
 
 def convert(
@@ -203,7 +203,11 @@ def convert(
         return Parameters(data, (), _NO_COPIES, owners, streams)
     parameters = pack(module, kernel, values, space)
     return Parameters(
-        bytes(parameters.data), parameters.slots, Copies(parameters.regions, parameters.objects.placed), owners, streams
+        bytes(parameters.data),
+        parameters.slots,
+        DeviceCopies(parameters.regions, parameters.objects.placed),
+        owners,
+        streams,
     )
 
 
@@ -245,7 +249,7 @@ class _Conversion:
         return memory.address
 
 
-def _require_gpu(memory: Memory, gpu: Gpu) -> None:
+def _require_gpu(memory: ArrayMemory, gpu: Gpu) -> None:
     number = memory.gpu
     if number == -1 and memory.address and memory.size:
         kind = bindings().CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL

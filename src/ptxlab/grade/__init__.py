@@ -14,11 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ptxlab.grade.history import Record
+from ptxlab.grade.history import GradeRecord
 from ptxlab.report.nearest import nearest
 from ptxlab.verify import Task, TaskError, Verdict, load_task, verify
 
-__all__ = ["Grade", "Record", "grade", "problem", "problems"]
+__all__ = ["Grade", "GradeRecord", "grade", "problem", "problems"]
 _FOLDER = Path(__file__).parent / "tasks"
 
 
@@ -54,9 +54,9 @@ class Grade:
     """The time, or what is known of it."""
     verdict: Verdict
 
-    def record(self) -> Record:
+    def record(self) -> GradeRecord:
         """As it is kept."""
-        return Record.now(self.problem, self.submission, self.status, self.score, self.time, self.verdict.codes,
+        return GradeRecord.now(self.problem, self.submission, self.status, self.score, self.time, self.verdict.codes,
                           self.verdict.seed)  # fmt: skip
 
     def as_dict(self) -> dict[str, object]:

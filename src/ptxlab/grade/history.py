@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Record:
+class GradeRecord:
     """A grade as it is kept."""
 
     at: str
@@ -23,20 +23,20 @@ class Record:
     seed: int
 
     @classmethod
-    def now(cls, *values: object) -> Record:
+    def now(cls, *values: object) -> GradeRecord:
         """One that is given now."""
         return cls(datetime.now(UTC).isoformat(timespec="seconds"), *values)  # type: ignore[arg-type]
 
 
-def append(path: Path, record: Record) -> None:
+def append(path: Path, record: GradeRecord) -> None:
     """Keep a grade."""
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(record)) + "\n")
 
 
-def read(path: Path) -> list[Record]:
+def read(path: Path) -> list[GradeRecord]:
     """All that were kept, in order; `ValueError` names a line that is not one."""
-    names = {field.name for field in fields(Record)}
+    names = {field.name for field in fields(GradeRecord)}
     found = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
@@ -45,13 +45,13 @@ def read(path: Path) -> list[Record]:
             given = None
         if not isinstance(given, dict) or given.keys() != names:
             raise ValueError(f"{path}:{number} is not a grade")
-        found.append(Record(**given))
+        found.append(GradeRecord(**given))
     return found
 
 
-def best(records: Iterable[Record]) -> list[Record]:
+def best(records: Iterable[GradeRecord]) -> list[GradeRecord]:
     """The best of each submission for each problem; of equal ones the first."""
-    chosen: dict[tuple[str, str], Record] = {}
+    chosen: dict[tuple[str, str], GradeRecord] = {}
     for one in records:
         key = one.problem, one.submission
         if key not in chosen or one.score > chosen[key].score:
@@ -59,7 +59,7 @@ def best(records: Iterable[Record]) -> list[Record]:
     return sorted(chosen.values(), key=lambda one: (one.problem, -one.score, one.at))
 
 
-def markdown(records: Sequence[Record]) -> str:
+def markdown(records: Sequence[GradeRecord]) -> str:
     """A table, the best of each problem first."""
     lines = ["| problem | submission | verdict | score | time | at |", "|---|---|---|---:|---|---|"]
     for one in records:

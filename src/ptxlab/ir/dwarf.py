@@ -32,7 +32,7 @@ _ATTRIBUTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class DwarfSymbol:
     """What a symbol means, and bytes after it."""
 
     name: str
@@ -44,7 +44,7 @@ class Data:
     """The bytes of a section, or of a part of one, with symbols at some of them."""
 
     content: bytes
-    symbols: dict[int, Symbol] = field(default_factory=dict)
+    symbols: dict[int, DwarfSymbol] = field(default_factory=dict)
 
     def part(self, start: int, end: int) -> Data:
         """Some of it."""
@@ -52,7 +52,7 @@ class Data:
         return Data(self.content[start:end], inside)
 
 
-Attribute = int | str | Data | Symbol
+Attribute = int | str | Data | DwarfSymbol
 
 
 @dataclass(eq=False, slots=True)
@@ -86,7 +86,7 @@ class DwarfError(ValueError):
 
 
 @dataclass(eq=False)
-class Reader:
+class DwarfReader:
     """A position in a section."""
 
     data: Data
@@ -109,7 +109,7 @@ class Reader:
         self.at += size
         return found if symbol is None else symbol.offset
 
-    def address(self) -> int | Symbol:
+    def address(self) -> int | DwarfSymbol:
         """A number of eight bytes, or the symbol that is there."""
         symbol = self.data.symbols.get(self.at)
         number = self.number(8)
@@ -142,7 +142,7 @@ class Reader:
         return self.data.part(self.at - size, self.at)
 
 
-_Form = Callable[[Reader, Data], Attribute]
+_Form = Callable[[DwarfReader, Data], Attribute]
 _FORMS: dict[int, _Form] = {
     0x01: lambda reader, _: reader.address(),
     0x03: lambda reader, _: reader.block(reader.number(2)),
@@ -156,7 +156,7 @@ _FORMS: dict[int, _Form] = {
     0x0B: lambda reader, _: reader.number(1),
     0x0C: lambda reader, _: reader.number(1),
     0x0D: lambda reader, _: reader.leb(signed=True),
-    0x0E: lambda reader, strings: Reader(strings, reader.number(4)).string(),
+    0x0E: lambda reader, strings: DwarfReader(strings, reader.number(4)).string(),
     0x0F: lambda reader, _: reader.leb(),
     0x10: lambda reader, _: reader.number(4),
     0x11: lambda reader, _: reader.number(1),
@@ -190,7 +190,7 @@ def section(module: Module, name: str) -> Data:
                 if value.minus in labels:
                     number = labels.get(value.name, 0) - labels[value.minus]
                 else:
-                    symbols[len(content)] = Symbol(value.name, value.offset)
+                    symbols[len(content)] = DwarfSymbol(value.name, value.offset)
                     number = value.offset
             else:
                 number = value
@@ -203,7 +203,7 @@ def entries(module: Module) -> list[Entry]:
     information, strings = section(module, ".debug_info"), section(module, ".debug_str")
     abbreviations = section(module, ".debug_abbrev")
     found: list[Entry] = []
-    reader = Reader(information)
+    reader = DwarfReader(information)
     while not reader.is_done:
         start = reader.at
         end = reader.number(4) + 4 + start
@@ -211,14 +211,14 @@ def entries(module: Module) -> list[Entry]:
         if not 2 <= version <= 4:
             raise DwarfError(f"debug information of version {version} is not read")
         reader.number(1)
-        known = _abbreviations(Reader(abbreviations, table))
-        unit = Reader(information, reader.at, min(end, reader.end))
+        known = _abbreviations(DwarfReader(abbreviations, table))
+        unit = DwarfReader(information, reader.at, min(end, reader.end))
         found += _siblings(unit, known, strings, start, 0)
         reader.at = end
     return found
 
 
-def _abbreviations(reader: Reader) -> dict[int, tuple[str, bool, list[tuple[int, int]]]]:
+def _abbreviations(reader: DwarfReader) -> dict[int, tuple[str, bool, list[tuple[int, int]]]]:
     """What entries consist of: a tag, whether there are others in them, attributes with their forms."""
     found: dict[int, tuple[str, bool, list[tuple[int, int]]]] = {}
     while not reader.is_done and (code := reader.leb()):
@@ -231,7 +231,7 @@ def _abbreviations(reader: Reader) -> dict[int, tuple[str, bool, list[tuple[int,
 
 
 def _siblings(
-    reader: Reader, known: dict[int, tuple[str, bool, list[tuple[int, int]]]], strings: Data, unit: int, depth: int
+    reader: DwarfReader, known: dict[int, tuple[str, bool, list[tuple[int, int]]]], strings: Data, unit: int, depth: int
 ) -> list[Entry]:
     """Entries up to the one that ends them; numbers of others in the same unit are made numbers in the section."""
     if depth > MOST_DEEP:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ptxlab.ir import mangled
-from ptxlab.ir.dwarf import DwarfError, Entry, Symbol, entries
+from ptxlab.ir.dwarf import DwarfError, DwarfSymbol, Entry, entries
 from ptxlab.ir.items import Function, Section
 from ptxlab.ir.module import Module
 from ptxlab.ir.statements import Instruction, Label, Location
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class InlinedCall:
     """A function that is inlined between two labels, and the place of the call."""
 
     function: str
@@ -21,14 +21,14 @@ class Call:
     line: int
     low: str
     high: str
-    inner: tuple[Call, ...]
+    inner: tuple[InlinedCall, ...]
 
 
 class InlinedEntries:
     """The inlined functions of a module, by the functions that they are in."""
 
     def __init__(self, module: Module) -> None:
-        self._calls: dict[str, tuple[Call, ...]] = {}
+        self._calls: dict[str, tuple[InlinedCall, ...]] = {}
         if not any(isinstance(item, Section) and item.name == ".debug_info" for item in module.items):
             return
         try:
@@ -41,7 +41,7 @@ class InlinedEntries:
                 name = _text(entry, "linkage_name", known) or _text(entry, "name", known)
                 self._calls[name] = tuple(_calls(entry, known))
 
-    def chains(self, function: Function) -> list[tuple[Call, ...]] | None:
+    def chains(self, function: Function) -> list[tuple[InlinedCall, ...]] | None:
         """For each instruction of a function the calls around it, the outermost first; None where `.loc` says it."""
         calls = self._calls.get(function.name)
         if not calls or any(isinstance(one, Location) and one.inlined_at for one in function.statements()):
@@ -52,9 +52,9 @@ class InlinedEntries:
             if isinstance(statement, Label):
                 labels[statement.name] = count
             count += isinstance(statement, Instruction)
-        found: list[tuple[Call, ...]] = [()] * count
+        found: list[tuple[InlinedCall, ...]] = [()] * count
 
-        def mark(inner: tuple[Call, ...]) -> None:
+        def mark(inner: tuple[InlinedCall, ...]) -> None:
             for call in inner:
                 for number in range(labels.get(call.low, 0), labels.get(call.high, 0)):
                     found[number] += (call,)
@@ -64,15 +64,15 @@ class InlinedEntries:
         return found
 
 
-def _calls(entry: Entry, known: dict[int, Entry]) -> Iterator[Call]:
+def _calls(entry: Entry, known: dict[int, Entry]) -> Iterator[InlinedCall]:
     """The inlined functions in an entry; blocks are passed through."""
     for child in entry.children:
         low, high = child.attributes.get("low_pc"), child.attributes.get("high_pc")
-        if child.tag == "inlined" and isinstance(low, Symbol) and isinstance(high, Symbol):
+        if child.tag == "inlined" and isinstance(low, DwarfSymbol) and isinstance(high, DwarfSymbol):
             name = _text(child, "linkage_name", known) or _text(child, "name", known)
             file, line = child.number("call_file") or 0, child.number("call_line") or 0
             inner = tuple(_calls(child, known))
-            yield Call(mangled.function_title(name), file, line, low.name, high.name, inner)
+            yield InlinedCall(mangled.function_title(name), file, line, low.name, high.name, inner)
         elif child.tag == "block":
             yield from _calls(child, known)
 

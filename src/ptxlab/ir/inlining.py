@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from pathlib import Path, PurePath
 
 from ptxlab.ir import mangled
-from ptxlab.ir.inlined_entries import Call, InlinedEntries
+from ptxlab.ir.inlined_entries import InlinedCall, InlinedEntries
 from ptxlab.ir.items import DataLine, File, Function, Section
 from ptxlab.ir.module import Module
 from ptxlab.ir.statements import Instruction, Label, Location
@@ -31,7 +31,7 @@ _TOOLKIT = re.compile(r"/(usr/local|opt)/cuda[^/]*/|/targets/[\w-]+/include/|/si
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class SourceFrame:
     """A line that an instruction was compiled from, or that calls it, and the function it is in."""
 
     file: str
@@ -67,7 +67,7 @@ def is_toolkit_header(file: str) -> bool:
     return bool(_TOOLKIT.search(file)) or any((folder / "cuda_runtime_api.h").is_file() for folder in folders)
 
 
-def own_frame(frames: Sequence[Frame]) -> int:
+def own_frame(frames: Sequence[SourceFrame]) -> int:
     """The number of the innermost frame in a file of the user's; 0 if all are of libraries."""
     return next((number for number, frame in enumerate(frames) if not frame.is_of_library), 0)
 
@@ -78,12 +78,12 @@ class Inlining:
     def __init__(self, module: Module) -> None:
         self._files = {item.index: item.name for item in module.items if isinstance(item, File)}
         self._names = _strings(module) if self._files else {}
-        self._known: dict[tuple[Chain, str], tuple[Frame, ...]] = {}
+        self._known: dict[tuple[Chain, str], tuple[SourceFrame, ...]] = {}
         self._module = module
         self._starts: list[int] | None = None
-        self._found: list[tuple[int, tuple[Frame, ...], int]] = []
+        self._found: list[tuple[int, tuple[SourceFrame, ...], int]] = []
 
-    def at(self, offset: int) -> tuple[Frame, ...]:
+    def at(self, offset: int) -> tuple[SourceFrame, ...]:
         """The frames of the instruction at an offset into the PTX, the innermost first; none if it has no line."""
         if self._starts is None:
             functions = [one for one in self._module.functions if one.start is not None and one.end is not None]
@@ -94,7 +94,7 @@ class Inlining:
         number = bisect_right(self._starts, offset) - 1
         return () if number < 0 or offset >= self._found[number][2] else self._found[number][1]
 
-    def _places(self, function: Function) -> list[tuple[int, tuple[Frame, ...]]]:
+    def _places(self, function: Function) -> list[tuple[int, tuple[SourceFrame, ...]]]:
         """The offsets from which on instructions of a function have other frames."""
         calls = self._module.calls
         first, last = (bisect_left(calls, at or 0, key=lambda one: one[0]) for at in (function.start, function.end))
@@ -104,7 +104,7 @@ class Inlining:
             return list(zip(starts, self.of_instructions(function), strict=True))
         return named or [(one.start or 0, self._frames(chain, function)) for one, chain in _chains(function)]
 
-    def of_instructions(self, function: Function) -> Iterator[tuple[Frame, ...]]:
+    def of_instructions(self, function: Function) -> Iterator[tuple[SourceFrame, ...]]:
         """The frames of each instruction of a function, in their order."""
         if self._module.calls:
             yield from (self.at(one.start or 0) for one in function.instructions())
@@ -124,7 +124,9 @@ class Inlining:
     def _entries(self) -> InlinedEntries:
         return InlinedEntries(self._module)
 
-    def _with_calls(self, function: Function, around: Sequence[tuple[Call, ...]]) -> Iterator[tuple[Frame, ...]]:
+    def _with_calls(
+        self, function: Function, around: Sequence[tuple[InlinedCall, ...]]
+    ) -> Iterator[tuple[SourceFrame, ...]]:
         """The frames of each instruction of a function, given the calls around it."""
         file = line = number = 0
         for statement in function.statements():
@@ -135,22 +137,22 @@ class Inlining:
                 names = [function.title, *(call.function for call in calls)]
                 places = [*((call.file, call.line) for call in calls), (file, line)]
                 frames = [
-                    Frame(self._files.get(of, ""), at, name) for (of, at), name in zip(places, names, strict=True)
+                    SourceFrame(self._files.get(of, ""), at, name) for (of, at), name in zip(places, names, strict=True)
                 ]
                 yield tuple(reversed(frames)) if line and file in self._files else ()
                 number += 1
 
-    def _frames(self, chain: Chain, function: Function) -> tuple[Frame, ...]:
+    def _frames(self, chain: Chain, function: Function) -> tuple[SourceFrame, ...]:
         found = self._known.get((chain, function.name))
         if found is None:
             found = self._known[chain, function.name] = tuple(self._named(chain, function))
         return found
 
-    def _named(self, chain: Chain, function: Function) -> Iterator[Frame]:
+    def _named(self, chain: Chain, function: Function) -> Iterator[SourceFrame]:
         for file, line, _, symbol in reversed(chain):
             if file not in self._files or not line:  # line 0 means that there is none
                 return
-            yield Frame(self._files[file], line, self._names.get(symbol, "") if symbol else function.title)
+            yield SourceFrame(self._files[file], line, self._names.get(symbol, "") if symbol else function.title)
 
 
 def _strings(module: Module) -> dict[tuple[str, int], str]:

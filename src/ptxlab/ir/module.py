@@ -15,7 +15,7 @@ from ptxlab.report import Source, Span
 if TYPE_CHECKING:
     from numpy import ndarray
 
-    from ptxlab.ir.inlining import Frame
+    from ptxlab.ir.inlining import SourceFrame
 
 
 class Placed(Protocol):
@@ -66,7 +66,7 @@ class Module(Node):
         self.source = source
         self.header_spans: dict[str, Range] = {}
         self.origins: dict[str, Source] = {}
-        self.calls: list[tuple[int, tuple[Frame, ...]]] = []
+        self.calls: list[tuple[int, tuple[SourceFrame, ...]]] = []
 
     def __repr__(self) -> str:
         name = f" {self.source.name}" if self.source is not None else ""

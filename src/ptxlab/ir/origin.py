@@ -12,7 +12,7 @@ from ptxlab.ir.module import Module
 from ptxlab.report import Diagnostic, Label, Source, Span
 
 if TYPE_CHECKING:
-    from ptxlab.ir.inlining import Frame
+    from ptxlab.ir.inlining import SourceFrame
 
 
 class Origins:
@@ -24,7 +24,7 @@ class Origins:
         self.module = module
         self._inlining = Inlining(module)
 
-    def frames(self, span: Span) -> tuple[Frame, ...]:
+    def frames(self, span: Span) -> tuple[SourceFrame, ...]:
         """The lines that some PTX was compiled from: of inlined code first, then of what calls it."""
         return self._inlining.at(span.start) if span.source is self.module.source else ()
 
@@ -67,12 +67,12 @@ class Origins:
             return f"compiled from {frames[0].place}"
         return f"compiled from {', called from '.join(one.place + one.within for one in frames)}" if frames else None
 
-    def _own(self, frames: Sequence[Frame]) -> int | None:
+    def _own(self, frames: Sequence[SourceFrame]) -> int | None:
         """The number of the frame to show: the innermost of the user's own whose text is known."""
         known = [number for number, frame in enumerate(frames) if self._line(frame) is not None]
         return next((number for number in known if not frames[number].is_of_library), known[0] if known else None)
 
-    def _place(self, frame: Frame, beside: Frame) -> str:
+    def _place(self, frame: SourceFrame, beside: SourceFrame) -> str:
         """`line 12`, or with its file where that is another."""
         if frame.file == beside.file:
             return f"line {frame.line}"
@@ -98,7 +98,7 @@ class Origins:
 
         return any(is_toolkit_header(frame.file) for frame in self.frames(span)[:1])
 
-    def _line(self, frame: Frame) -> Span | None:
+    def _line(self, frame: SourceFrame) -> Span | None:
         source = self.module.origins.get(frame.file)
         return None if source is None or not 1 <= frame.line <= source.line_count else line_span(source, frame.line)
 

@@ -32,10 +32,10 @@ from ptxlab.isa.jump import Jump
 from ptxlab.isa.mma_size import MmaSize, mma_size
 from ptxlab.isa.operand import Expected, expect
 from ptxlab.isa.operation import Operation
-from ptxlab.isa.recorder import Access, Location, Placeholder, Recorder, Step, step_named
+from ptxlab.isa.recorder import Access, EffectRecorder, MemoryOperand, Placeholder, UnitStep, step_named
 from ptxlab.isa.types import type_named
 
-__all__ = ["Access", "Effects", "Step", "effects_of"]
+__all__ = ["Access", "Effects", "UnitStep", "effects_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Effects:
     """How execution continues, if not at the next instruction."""
     accesses: tuple[Access, ...] = ()
     """What it does to memory, by its address operands."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[UnitStep, ...] = ()
     """What it does with units beside the thread: asynchronous operations issued, committed and waited for."""
     fences: tuple[str, ...] = ()
     """Which accesses it orders: semantics and scope such as `acq_rel.gpu`, or `proxy`."""
@@ -105,7 +105,7 @@ class Effects:
 def effects_of(form: Form, m: Modifiers) -> Effects:
     """The effects of a form with these modifiers; `Candidate.effects` and `Match.effects` keep them."""
     said = form.effects
-    recorder = Recorder()
+    recorder = EffectRecorder()
     operands = expect(form, m)
     if form.semantics is not None:
         placeholders = _placeholders(operands)
@@ -113,7 +113,7 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
         form.semantics(recorder, m, *(placeholders.get(name) for name in names))
     else:
         recorder.converges = bool(m.sync)
-    recorder.steps += [Step(*word.split(".")) for word in said if "." in word]
+    recorder.steps += [UnitStep(*word.split(".")) for word in said if "." in word]
     aligned = bool(m.aligned) or "aligned" in said or recorder.is_aligned
     return Effects(
         form.jump,
@@ -150,10 +150,10 @@ def _placeholders(operands: Sequence[Expected]) -> dict[str, object]:
     return found
 
 
-def placeholder(expected: Expected) -> int | Location | tuple[Placeholder, ...] | Placeholder | None:
+def placeholder(expected: Expected) -> int | MemoryOperand | tuple[Placeholder, ...] | Placeholder | None:
     """Something of the kind that a semantic function gets for an operand."""
     if expected.kind == "address":
-        return Location(expected.name, expected.space)
+        return MemoryOperand(expected.name, expected.space)
     if expected.kind == "immediate":
         return next(iter(expected.allowed or (0,)))
     if expected.kind != "value":

@@ -63,7 +63,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class SyntaxOperand:
     """One operand of the syntax line. `inner` are the names in brackets of an address, `second` is `q` of `p|q`."""
 
     name: str
@@ -85,7 +85,7 @@ class Form:
     syntax: str
     name: tuple[str, ...]
     slots: tuple[Slot, ...]
-    operands: tuple[Operand, ...]
+    operands: tuple[SyntaxOperand, ...]
     since: Since
     types: Mapping[str, Specification]
     writes: frozenset[str]
@@ -269,9 +269,9 @@ def _read_opcode(
     return tuple(fixed), tuple(slots)
 
 
-def _read_operands(text: str) -> tuple[Operand, ...]:
+def _read_operands(text: str) -> tuple[SyntaxOperand, ...]:
     """Read `d, [a]{, cache_policy}`; an optional group holds whole operands, its comma inside."""
-    operands: list[Operand] = []
+    operands: list[SyntaxOperand] = []
     depth = 0
     position = 0
     while position < len(text.rstrip()):
@@ -284,7 +284,7 @@ def _read_operands(text: str) -> tuple[Operand, ...]:
             depth -= mark == "}"
         elif inner is not None:
             names = tuple(part.strip() for part in inner.split(","))
-            operands.append(Operand(names[0], depth > 0, inner=names))
+            operands.append(SyntaxOperand(names[0], depth > 0, inner=names))
         else:
-            operands.append(Operand(plain, depth > 0, bool(negatable), maybe or second, bool(maybe)))
+            operands.append(SyntaxOperand(plain, depth > 0, bool(negatable), maybe or second, bool(maybe)))
     return tuple(operands)

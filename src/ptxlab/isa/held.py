@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .form import Modifiers
-from .units.layouts import Fragments, Layout
+from .units.layouts import FragmentLayouts, Layout
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,7 +36,7 @@ def holds(matrices: Callable[[Modifiers], Iterator[Held]]) -> Callable[[F], F]:
 
 
 def held_by_mma(
-    found: Fragments, atype: str, btype: str, ctype: str, dtype: str, *, sparse: bool = False, remark: str = ""
+    found: FragmentLayouts, atype: str, btype: str, ctype: str, dtype: str, *, sparse: bool = False, remark: str = ""
 ) -> Iterator[Held]:
     """The four matrices of a multiplication by a warp."""
     stored = ", of which half is stored" if sparse else ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ptxlab.isa.form import Form, Modifiers
 from ptxlab.isa.operation import Operation
-from ptxlab.isa.recorder import Step
+from ptxlab.isa.recorder import UnitStep
 from ptxlab.isa.units.fragment import extents
 
 _QUARTERS = "m8n8k4", "f16"  # each group of eight lanes multiplies matrices of its own
@@ -30,11 +30,11 @@ class MmaSize:
     """Multiplications and additions, those with zeros of a sparse A included; None: the instruction descriptor says."""
 
 
-def mma_size(form: Form, m: Modifiers, steps: Collection[Step]) -> MmaSize | None:
+def mma_size(form: Form, m: Modifiers, steps: Collection[UnitStep]) -> MmaSize | None:
     """The size of a form with these modifiers that does these steps; None if it is not an MMA."""
-    if Step("tensor_memory", "multiply") in steps:
+    if UnitStep("tensor_memory", "multiply") in steps:
         return MmaSize("tcgen05", 1, None)
-    if Step("wgmma", "start") in steps:
+    if UnitStep("wgmma", "start") in steps:
         return MmaSize("wgmma", 128, _operations(m.shape))
     if form.computes in (Operation.MMA, Operation.OPAQUE_MMA):
         return MmaSize("mma.sync", 32, _operations(m.shape) * (4 if (m.shape, m.atype) == _QUARTERS else 1))

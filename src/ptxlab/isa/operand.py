@@ -56,7 +56,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from .form import Form, Modifiers, Operand, Specification
+from .form import Form, Modifiers, Specification, SyntaxOperand
 from .types import TYPES, Type
 
 Limit = range | tuple[int, ...]  # the values that an immediate may have
@@ -174,12 +174,12 @@ def _expect(form: Form, modifiers: tuple[tuple[str, object], ...]) -> tuple[Expe
     return tuple(_expected(form, m, operand) for operand in form.operands if _is_there(form, m, operand))
 
 
-def _is_there(form: Form, m: Modifiers, operand: Operand) -> bool:
+def _is_there(form: Form, m: Modifiers, operand: SyntaxOperand) -> bool:
     slot = form.present.get(operand.name)
     return slot is None or bool(vars(m).get(slot, True))
 
 
-def _expected(form: Form, m: Modifiers, operand: Operand) -> Expected:
+def _expected(form: Form, m: Modifiers, operand: SyntaxOperand) -> Expected:
     optional = operand.optional and not (operand.name in form.present and form.present[operand.name] in vars(m))
     if operand.is_address:
         given = form.types.get(operand.name, "")

@@ -44,7 +44,7 @@ _PREDICATE = Placeholder(type_named("pred"))
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class MemoryOperand:
     """The address operand of that name, or (`is_moved`) somewhere after it."""
 
     operand: str
@@ -55,8 +55,8 @@ class Location:
     def value(self) -> Placeholder:
         return Placeholder(type_named("u64"))
 
-    def __add__(self, bytes: Placeholder | int) -> Location:
-        return Location(self.operand, self.space, is_moved=True)
+    def __add__(self, bytes: Placeholder | int) -> MemoryOperand:
+        return MemoryOperand(self.operand, self.space, is_moved=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class UnitStep:
     """Something done with a unit beside the thread: `unit` is its name in `isa.asynchronous`, `name` the method."""
 
     unit: str
@@ -80,19 +80,19 @@ class Step:
 
 
 @cache
-def step_named(unit: str, name: str) -> Step:
+def step_named(unit: str, name: str) -> UnitStep:
     """A step that a unit has; a `KeyError` for any other, so that a misspelt name is not one that nothing does."""
     if name not in {action.step for action in asynchronous.actions_of(unit)}:
         raise KeyError(f"`{unit}` has no step `{name}`")
-    return Step(unit, name)
+    return UnitStep(unit, name)
 
 
 @dataclass
-class Recorder:
+class EffectRecorder:
     """The machine; what it has noted so far."""
 
     accesses: list[Access] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[UnitStep] = field(default_factory=list)
     fences: list[str] = field(default_factory=list)
     converges: bool = False
     orders: bool = False
@@ -105,21 +105,23 @@ class Recorder:
     reduction: asynchronous.Reduction | None = None
     target: str = "sm_120a"  # whose tensor cores have a model for every `mma`
 
-    def note(self, location: Location, kind: str, bytes: int | None, order: str = "weak", later: bool = False) -> None:
+    def note(
+        self, location: MemoryOperand, kind: str, bytes: int | None, order: str = "weak", later: bool = False
+    ) -> None:
         known = None if location.is_moved else bytes
         self.accesses.append(Access(location.operand, kind, known, location.space, order, later))
 
     # The units.
 
     def __post_init__(self) -> None:
-        self.mbarrier: asynchronous.Mbarriers[Placeholder, Location] = self._unit("mbarrier")
-        self.async_copy: asynchronous.AsyncCopies[Placeholder, Location] = self._unit("async_copy")
-        self.bulk: asynchronous.BulkCopies[Placeholder, Location] = self._unit("bulk")
+        self.mbarrier: asynchronous.Mbarriers[Placeholder, MemoryOperand] = self._unit("mbarrier")
+        self.async_copy: asynchronous.AsyncCopies[Placeholder, MemoryOperand] = self._unit("async_copy")
+        self.bulk: asynchronous.BulkCopies[Placeholder, MemoryOperand] = self._unit("bulk")
         self.wgmma: asynchronous.WarpgroupMma[Placeholder] = self._unit("wgmma")
-        self.tensor_memory: asynchronous.TensorMemory[Placeholder, Location] = self._unit("tensor_memory")
+        self.tensor_memory: asynchronous.TensorMemory[Placeholder, MemoryOperand] = self._unit("tensor_memory")
         self.stack: asynchronous.Stack[Placeholder] = self._unit("stack")
-        self.textures: Textures[Placeholder, Location] = self._unit("textures")
-        self.multicast: Multicast[Location] = self._unit("multicast")
+        self.textures: Textures[Placeholder, MemoryOperand] = self._unit("textures")
+        self.multicast: Multicast[MemoryOperand] = self._unit("multicast")
 
     def _unit(self, name: str) -> Any:
         return _Unit(self, name, asynchronous.UNITS[name])
@@ -227,19 +229,24 @@ class Recorder:
     # Memory.
 
     def load(
-        self, address: Location, type: str, count: int = 1, *, when: Placeholder | None = None, order: str = "weak"
+        self, address: MemoryOperand, type: str, count: int = 1, *, when: Placeholder | None = None, order: str = "weak"
     ) -> tuple[Placeholder, ...]:
         self.note(address, "load", _bytes(type) * count, order)
         return (Placeholder(type_named(type)),) * count
 
     def store(
-        self, address: Location, values: Sequence[Placeholder], *, when: Placeholder | None = None, order: str = "weak"
+        self,
+        address: MemoryOperand,
+        values: Sequence[Placeholder],
+        *,
+        when: Placeholder | None = None,
+        order: str = "weak",
     ) -> None:
         self.note(address, "store", sum(value.type.width for value in values) // 8, order)
 
     def update(
         self,
-        address: Location,
+        address: MemoryOperand,
         type: str,
         change: Callable[[Placeholder], Placeholder],
         order: str,
@@ -251,10 +258,10 @@ class Recorder:
         self.note(address, "update", _bytes(type), order)
         return Placeholder(type_named(type))
 
-    def require(self, address: Location, bytes: int) -> None:
+    def require(self, address: MemoryOperand, bytes: int) -> None:
         pass
 
-    def fill(self, address: Location, size: Placeholder) -> None:
+    def fill(self, address: MemoryOperand, size: Placeholder) -> None:
         self.note(address, "store", None)
 
     def fence(self, order: str) -> None:
@@ -284,20 +291,22 @@ def _signature(method: Callable[..., object]) -> Signature:
 class _Unit:
     """One of the units: each call of a method is noted as the protocol says."""
 
-    recorder: Recorder
+    recorder: EffectRecorder
     name: str
     protocol: type
 
-    def __getattr__(self, method: str) -> Callable[..., Placeholder | Location | None]:
+    def __getattr__(self, method: str) -> Callable[..., Placeholder | MemoryOperand | None]:
         return partial(self._call, getattr(self.protocol, method))
 
-    def _call(self, method: Callable[..., object], *given: object, **named: object) -> Placeholder | Location | None:
+    def _call(
+        self, method: Callable[..., object], *given: object, **named: object
+    ) -> Placeholder | MemoryOperand | None:
         action: Action | None = getattr(method, "action", None)
         if action is None:
             return None
         arguments = _signature(method).bind(self, *given, **named).arguments
         if action.step:
-            self.recorder.steps.append(Step(self.name, action.step))
+            self.recorder.steps.append(UnitStep(self.name, action.step))
         bytes = action.bytes
         if isinstance(bytes, str):
             bytes = arguments[bytes].type.width // 8
@@ -309,5 +318,5 @@ class _Unit:
         if action.completes:
             self.recorder.note(arguments[action.completes], "update", MBARRIER_BYTES, later=True)
         if action.address:
-            return Location(arguments[action.address].operand, "global", is_moved=True)
+            return MemoryOperand(arguments[action.address].operand, "global", is_moved=True)
         return Placeholder(type_named(arguments.get(action.result, action.result))) if action.result else None

@@ -33,7 +33,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReleaseChange:
     """What releases differ about: of which instructions `holds` is true, what is wrong with them, what to write."""
 
     spelling: str
@@ -92,53 +92,53 @@ def _has_odd_address(use: Use) -> bool:
 
 
 TOLERATED = (
-    Difference(
+    ReleaseChange(
         r"fence\.(acquire|release)\.\w+$", _is_before("8.6 sm_90"),
         "`fence.acquire` and `fence.release` need PTX 8.6 with sm_90", "write `fence.acq_rel`",
     ),
-    Difference(
+    ReleaseChange(
         r"cvt\..*\.e2m1x2\.f16x2$", _is_before("9.1 sm_100f sm_110f sm_120f"),
         "this conversion from `.f16x2` needs PTX 9.1 with sm_100f, sm_110f or sm_120f", "raise the version to `9.1`",
     ),
-    Difference(r"(st|red)\.async\.mmio\..*\.gpu\b", _always, "with `.mmio` the scope is `.sys`", "write `.sys`"),
-    Difference(
+    ReleaseChange(r"(st|red)\.async\.mmio\..*\.gpu\b", _always, "with `.mmio` the scope is `.sys`", "write `.sys`"),
+    ReleaseChange(
         r"tcgen05\.(ld|st)\.(?!.*\baligned\b)", _always,
         "all threads of the warp must execute it together, and `.aligned` must say so", "write `.sync.aligned`",
     ),
-    Difference(
+    ReleaseChange(
         r"tcgen05\.(ld|st)\b", _has_odd_address, "an address of tensor memory is an untyped or integer register",
     ),
-    Difference(
+    ReleaseChange(
         r"tcgen05\.ld\b", lambda use: use.repeats_result, "a register is the result twice", "name another register",
     ),
-    Difference(
+    ReleaseChange(
         r"ld\..*\bparam::func\b", lambda use: use.reads_kernel_parameter,
         "`.param::func` is of device functions, and this is a parameter of a kernel", "write `.param`",
     ),
-    Difference(r"ldmatrix\..*\.b2\b", _always, "`ldmatrix` of this shape has no type beside `.b16`", "remove `.b2`"),
-    Difference(r"multimem\.", _has_predicate, "a predicate is not a value of memory"),
-    Difference(
+    ReleaseChange(r"ldmatrix\..*\.b2\b", _always, "`ldmatrix` of this shape has no type beside `.b16`", "remove `.b2`"),
+    ReleaseChange(r"multimem\.", _has_predicate, "a predicate is not a value of memory"),
+    ReleaseChange(
         r"set\..*\.bf16(x2)?\.\w+$|multimem\.ld_reduce\..*\.bf16(x2)?$", _has_typed_result,
         "a result of `.bf16` is a `.b16` register, and one of `.bf16x2` a `.b32` register", "declare it as such",
     ),
-    Difference(
+    ReleaseChange(
         r"(add|sub|fma)\.(.*\.)?f32\.bf16\b", lambda use: not {"u16", "s16", "#int"}.isdisjoint(use.shapes),
         "an operand of `.bf16` is a `.b16` register", "declare it as such",
     ),
-    Difference(
+    ReleaseChange(
         "", _is_loose_brain,
         "an operand of `.bf16` is a `.b16` register, and one of `.bf16x2` a `.b32` register", "declare it as such",
     ),
 )  # fmt: skip
 
 NEWER = (
-    Difference(r"atom\..*\.v\d\.", lambda use: "_" in use.shapes, "a vector that is not wanted can be `_`"),
-    Difference(
+    ReleaseChange(r"atom\..*\.v\d\.", lambda use: "_" in use.shapes, "a vector that is not wanted can be `_`"),
+    ReleaseChange(
         r"st\.bulk\b",
         lambda use: not _is_before("9.0 sm_100")(use) and use.shapes[1] in ("b32", "s32"),
         "the size can be any register of 32 bits",
     ),
-    Difference(
+    ReleaseChange(
         r"tcgen05\.mma\.sp\.cta_group::\d\.kind::mxf4\.block_scale$",
         lambda use: not _is_before("8.7 sm_100a")(use),
         "the size of scale vectors can be left out",

@@ -19,7 +19,7 @@ from .operation import Operation
 
 if TYPE_CHECKING:
     from .machine import Statics
-    from .units.layouts import Fragments
+    from .units.layouts import FragmentLayouts
 
 UNDEFINED = 0x7FF17FF1
 LOW, HIGH = 0xF1, 0x7F  # the bytes of each half of it
@@ -99,7 +99,7 @@ def has_undefined(exchange: Pointer[u32], members: u32, words: u32, inputs: u32,
     return found
 
 
-def following_mma(fragments: Fragments, registers: tuple[int, int, int], words: int) -> Following:
+def following_mma(fragments: FragmentLayouts, registers: tuple[int, int, int], words: int) -> Following:
     """An element of D is undefined if one of its row of A or its column of B is, or that of C.
 
     `registers` are those of A, B and C, `words` of all operands.

@@ -45,7 +45,7 @@ def is_copy(match: Match | None) -> bool:
     return match is not None and match.effects.does("bulk", "start")
 
 
-class Copies:
+class RecordedCopies:
     """The bulk copies of a recorded launch."""
 
     def __init__(self, steps: WarpSteps, barriers: Barriers) -> None:

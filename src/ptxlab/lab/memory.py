@@ -26,7 +26,7 @@ class Writes:
     after: Numbers
 
 
-class Memory:
+class MemoryHistory:
     """Global and shared memory at any position."""
 
     def __init__(self, steps: WarpSteps) -> None:

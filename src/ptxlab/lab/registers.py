@@ -18,7 +18,7 @@ from ptxlab.trace.warp_steps import LANES, WarpSteps, mask_of
 ALL = (1 << LANES) - 1
 
 
-class Registers(WarpRegisters):
+class RegisterHistory(WarpRegisters):
     """What registers hold, by function and name."""
 
     def __init__(self, steps: WarpSteps) -> None:

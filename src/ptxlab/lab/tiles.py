@@ -19,7 +19,7 @@ from ptxlab.isa.units.descriptor import CHUNK, K_MAJOR, MN_MAJOR, MODES, TENSOR_
 from ptxlab.isa.units.fragment import ELEMENT_BITS, extents
 from ptxlab.isa.units.instruction_descriptor import KINDS, bytes_of_row
 from ptxlab.isa.units.tensor_matrix import a_code, b_code, bits_of
-from ptxlab.lab.memory import Memory
+from ptxlab.lab.memory import MemoryHistory
 from ptxlab.trace.accesses import GLOBAL, SHARED
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.finder import Finder
@@ -59,7 +59,7 @@ def is_tile(match: Match | None) -> bool:
 class Tiles:
     """The tiles that steps read."""
 
-    def __init__(self, steps: WarpSteps, memory: Memory) -> None:
+    def __init__(self, steps: WarpSteps, memory: MemoryHistory) -> None:
         self.steps = steps
         self.memory = memory
         self.finder = Finder(steps.trace)

@@ -16,12 +16,12 @@ from typing import Any
 from ptxlab.debug.declarations import Declarations
 from ptxlab.lab import windows
 from ptxlab.lab.barriers import Barriers
-from ptxlab.lab.copies import Copies
-from ptxlab.lab.memory import Memory
+from ptxlab.lab.copies import RecordedCopies
+from ptxlab.lab.memory import MemoryHistory
 from ptxlab.lab.moves import LaneMoves
 from ptxlab.lab.origins import Origins
 from ptxlab.lab.program import describe
-from ptxlab.lab.registers import Registers
+from ptxlab.lab.registers import RegisterHistory
 from ptxlab.lab.tensor_memory import TensorView
 from ptxlab.lab.tiles import Tiles
 from ptxlab.lab.tracks import Tracks
@@ -167,20 +167,20 @@ class Views:
         return Tiles(self.steps, self._memory_of)
 
     @cached_property
-    def _copies_of(self) -> Copies:
-        return Copies(self.steps, self._barriers_of)
+    def _copies_of(self) -> RecordedCopies:
+        return RecordedCopies(self.steps, self._barriers_of)
 
     @cached_property
     def _timeline_of(self) -> Tracks:
         return Tracks(self.steps, self._barriers_of)
 
     @cached_property
-    def _registers_of(self) -> Registers:
-        return Registers(self.steps)
+    def _registers_of(self) -> RegisterHistory:
+        return RegisterHistory(self.steps)
 
     @cached_property
-    def _memory_of(self) -> Memory:
-        return Memory(self.steps)
+    def _memory_of(self) -> MemoryHistory:
+        return MemoryHistory(self.steps)
 
     @cached_property
     def _barriers_of(self) -> Barriers:

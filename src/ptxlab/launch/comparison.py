@@ -18,7 +18,7 @@ from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.device.textures import Surface
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.launch import launch as emulate
-from ptxlab.gpu.arrays import Memory, host_view, memory_of
+from ptxlab.gpu.arrays import ArrayMemory, host_view, memory_of
 from ptxlab.gpu.driver import call, current
 from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.launching import launch as launch_there
@@ -55,7 +55,7 @@ def compare(
     module, collecting = emulated.module, replace(options, on_error="collect")
     values, mirrors = mirror(args, gpu)
     regions = [*pack(module, kernel, values).regions, *_surfaces(values)]
-    variables = Variables(emulated, kernel, load(module, kernel, gpu, state, options.compile))
+    variables = WrittenVariables(emulated, kernel, load(module, kernel, gpu, state, options.compile))
     variables.equalize()
     kept: dict[int, bytearray] = {}
     hardware = launch_there(module, kernel, gpu, state, args, collecting, kept)
@@ -85,11 +85,11 @@ def _own_name(gpu: Gpu) -> str:
         return gpu.target
 
 
-def mirror(args: Sequence[object], gpu: Gpu) -> tuple[list[Any], list[tuple[Memory, Any]]]:
+def mirror(args: Sequence[object], gpu: Gpu) -> tuple[list[Any], list[tuple[ArrayMemory, Any]]]:
     """The arguments with copies for arrays on the GPU; one array given twice is one copy."""
     import numpy
 
-    copies: dict[tuple[int, int], tuple[Memory, Any]] = {}
+    copies: dict[tuple[int, int], tuple[ArrayMemory, Any]] = {}
 
     def mirrored(value: Any) -> Any:
         memory = memory_of(value.array if isinstance(value, TensorMap) else value)
@@ -106,7 +106,7 @@ def mirror(args: Sequence[object], gpu: Gpu) -> tuple[list[Any], list[tuple[Memo
     return [map_leaves(mirrored, value) for value in args], list(copies.values())
 
 
-def bring_back(mirrors: Sequence[tuple[Memory, Any]], gpu: Gpu) -> dict[int, bytearray]:
+def bring_back(mirrors: Sequence[tuple[ArrayMemory, Any]], gpu: Gpu) -> dict[int, bytearray]:
     """What the GPU made of its own arrays, by the address of their copies."""
     found = {}
     for memory, copy in mirrors:
@@ -117,7 +117,7 @@ def bring_back(mirrors: Sequence[tuple[Memory, Any]], gpu: Gpu) -> dict[int, byt
     return found
 
 
-def _read(memory: Memory, target: int, gpu: Gpu) -> None:
+def _read(memory: ArrayMemory, target: int, gpu: Gpu) -> None:
     if memory.size:
         with current(gpu.number):
             call("cuCtxSynchronize")
@@ -203,7 +203,7 @@ def _show(data: Any, kind: object) -> str:
     return f"{value} (0x{data.tobytes()[::-1].hex()})"
 
 
-class Variables:
+class WrittenVariables:
     """The variables that a kernel may write, here and there; those that start with addresses are left out."""
 
     def __init__(self, emulated: EmulatedModule, kernel: ir.Function, loaded: Loaded) -> None:

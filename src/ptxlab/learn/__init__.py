@@ -25,7 +25,7 @@ from ptxlab.learn.exercise import (
     exercise_of,
 )
 from ptxlab.learn.folder import DEFAULT, Folder, find_folder
-from ptxlab.learn.judging import Verdict, judge, kernel_of, run
+from ptxlab.learn.judging import ExerciseVerdict, judge, kernel_of, run
 from ptxlab.learn.needs import (
     Need,
     avoids,
@@ -52,12 +52,12 @@ __all__ = [
     "Chapter",
     "Exercise",
     "ExerciseFile",
+    "ExerciseVerdict",
     "Folder",
     "LearnError",
     "Need",
     "Report",
     "Task",
-    "Verdict",
     "avoids",
     "avoids_space",
     "changed",
@@ -92,7 +92,7 @@ def check(exercise: str | Exercise, submitted: str | Path | Module) -> Report:
     """What is missing in a solution: its text, its file, or a module; Python is executed where it is in Python."""
     asked = _named(exercise)
     module = read(asked, submitted)
-    return Report(asked.title, module if isinstance(module, Verdict) else asked.check(module))
+    return Report(asked.title, module if isinstance(module, ExerciseVerdict) else asked.check(module))
 
 
 def start(exercise: str) -> str:

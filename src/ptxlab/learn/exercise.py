@@ -17,7 +17,7 @@ from runpy import run_path
 from typing import TYPE_CHECKING, Literal
 
 from ptxlab import guides
-from ptxlab.learn.judging import Verdict, judge
+from ptxlab.learn.judging import ExerciseVerdict, judge
 from ptxlab.learn.needs import Need
 from ptxlab.learn.task import Task
 from ptxlab.report import PtxError
@@ -50,16 +50,16 @@ class Exercise:
     language: Literal["ptx", "python"] = "ptx"
     """What the learner writes: PTX, or a kernel by `ptxlab.author`."""
 
-    def check(self, module: Module) -> Verdict:
+    def check(self, module: Module) -> ExerciseVerdict:
         """What is missing in a solution."""
         return judge(module, self.task, self.needs, self.advice)
 
-    def refuse(self, wrong: PtxError) -> Verdict:
+    def refuse(self, wrong: PtxError) -> ExerciseVerdict:
         """What to say of a file that cannot be read."""
         code = wrong.diagnostics[0].code
         what = "valid PTX" if self.language == "ptx" else "a kernel"
         said = (f"the file is not {what} yet:", *([self.advice[code]] if code in self.advice else []))
-        return Verdict(code, said, tuple(wrong.diagnostics))
+        return ExerciseVerdict(code, said, tuple(wrong.diagnostics))
 
 
 def changed(text: str, *changes: tuple[str, str]) -> str:

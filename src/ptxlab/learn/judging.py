@@ -22,7 +22,7 @@ SECONDS = 30.0  # that compiling and running a launch may take: a kernel that do
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ExerciseVerdict:
     """What came of it: right, or the first problem."""
 
     code: str
@@ -43,34 +43,35 @@ class Verdict:
 
 def judge(
     module: Module, task: Task, needs: Sequence[Need] = (), advice: Mapping[str, str] | None = None
-) -> Verdict:  # fmt: skip
+) -> ExerciseVerdict:  # fmt: skip
     """Run the kernel of a task at all its sizes, each with a schedule of its own; `advice` is by the code of a finding.
 
     What is needed beside right values is judged at the last size.
     """
     kernel = kernel_of(module, task)
-    if isinstance(kernel, Verdict):
+    if isinstance(kernel, ExerciseVerdict):
         return kernel
     for number in range(len(task.sizes)):
         is_last = number == len(task.sizes) - 1
         found = _try(kernel, task, number, needs if is_last else (), advice or {})
         if found is not None:
             return found
-    return Verdict("right", launches=len(task.sizes))
+    return ExerciseVerdict("right", launches=len(task.sizes))
 
 
-def kernel_of(module: Module, task: Task) -> Function | Verdict:
+def kernel_of(module: Module, task: Task) -> Function | ExerciseVerdict:
     """The kernel that is meant: the one of that name, or the only one."""
     entries = list(module.entries)
     if task.kernel not in entries and len(entries) != 1:
         there = f"it has {', '.join(f'`{name}`' for name in entries)}" if entries else "it has no kernel"
-        return Verdict("no-kernel", (f"the file needs a kernel `.visible .entry {task.kernel}(...)`; {there}",))
+        return ExerciseVerdict("no-kernel", (f"the file needs a kernel `.visible .entry {task.kernel}(...)`; {there}",))
     kernel: Function = module[task.kernel if task.kernel in entries else entries[0]]
     wanted = task.case(0).arguments
     if len(kernel.parameters) != len(wanted):
         names = ", ".join(f"`{name}`" for name in wanted)
-        return Verdict("no-kernel", (f"`{kernel.name}` has {len(kernel.parameters)} parameters, and is launched with "
-                                     f"{len(wanted)} arguments: {names}",))  # fmt: skip
+        count = len(kernel.parameters)
+        problem = f"`{kernel.name}` has {count} parameters, and is launched with {len(wanted)} arguments: {names}"
+        return ExerciseVerdict("no-kernel", (problem,))
     return kernel
 
 
@@ -83,7 +84,7 @@ def run(kernel: Function, case: Case, seed: int, **how: Any) -> Result:
 
 def _try(
     kernel: Function, task: Task, number: int, needs: Sequence[Need], advice: Mapping[str, str]
-) -> Verdict | None:  # fmt: skip
+) -> ExerciseVerdict | None:  # fmt: skip
     """The first problem at a size, if there is one."""
     case, before = task.case(number), task.case(number)
     where = f"launched {spell_size(task.sizes[number], case)}:"
@@ -94,17 +95,17 @@ def _try(
         found, warnings = wrong.diagnostics, []
     if found:
         code = found[0].code
-        return Verdict(code, (where, *_of(advice, code)), tuple(found[:1]), number, number)
+        return ExerciseVerdict(code, (where, *_of(advice, code)), tuple(found[:1]), number, number)
     for code, said in _wrong_values(case, before):
         more = () if len(said) > 1 else _of(advice, code)
-        return Verdict(code, (where, *said, *more), tuple(warnings), number, number)
+        return ExerciseVerdict(code, (where, *said, *more), tuple(warnings), number, number)
     unmet = [need.otherwise(result.counters) for need in needs if not need.holds(result.counters)]
     if unmet:
-        return Verdict("unmet-need", ("the values are right.", *unmet), (), number + 1, number)
+        return ExerciseVerdict("unmet-need", ("the values are right.", *unmet), (), number + 1, number)
     if warnings:
         code = warnings[0].code
         may = "the values are right, but on another run or GPU they may not be:"
-        return Verdict(code, (may, *_of(advice, code)), tuple(warnings[:1]), number + 1, number)
+        return ExerciseVerdict(code, (may, *_of(advice, code)), tuple(warnings[:1]), number + 1, number)
     return None
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.learn.exercise import Exercise
-from ptxlab.learn.judging import Verdict
+from ptxlab.learn.judging import ExerciseVerdict
 from ptxlab.report import PtxError
 
 if TYPE_CHECKING:
     from ptxlab.ir import Module
 
 
-def read(exercise: Exercise, submitted: str | Path | Module) -> Module | Verdict:
+def read(exercise: Exercise, submitted: str | Path | Module) -> Module | ExerciseVerdict:
     """The module of a text, of a file, or the one that is given; a verdict where there is none."""
     from ptxlab.syntax import load, parse
 
@@ -29,7 +29,7 @@ def read(exercise: Exercise, submitted: str | Path | Module) -> Module | Verdict
         return exercise.refuse(wrong)
 
 
-def _written(exercise: Exercise, submitted: str | Path) -> Module | Verdict:
+def _written(exercise: Exercise, submitted: str | Path) -> Module | ExerciseVerdict:
     """The module of the kernel that Python defines; the Python is executed."""
     from ptxlab.author import Kernel
 
@@ -42,7 +42,7 @@ def _written(exercise: Exercise, submitted: str | Path) -> Module | Verdict:
         kernels = {name: one for name, one in names.items() if isinstance(one, Kernel)}
         chosen = kernels.get(exercise.task.kernel) or (next(iter(kernels.values())) if len(kernels) == 1 else None)
         if chosen is None:
-            return Verdict(
+            return ExerciseVerdict(
                 "no-kernel", (f"the file needs a kernel: `@kernel` above `def {exercise.task.kernel}(...)`",)
             )
         return chosen.module
@@ -52,4 +52,4 @@ def _written(exercise: Exercise, submitted: str | Path) -> Module | Verdict:
         where = [frame.lineno for frame in traceback.extract_tb(wrong.__traceback__) if frame.filename == name]
         line = wrong.lineno if isinstance(wrong, SyntaxError) else where[-1] if where else None
         at = f"line {line} of " if line else ""
-        return Verdict("python-error", (f"{at}the file can't be executed: {type(wrong).__name__}: {wrong}",))
+        return ExerciseVerdict("python-error", (f"{at}the file can't be executed: {type(wrong).__name__}: {wrong}",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
-from ptxlab.learn.judging import Verdict
+from ptxlab.learn.judging import ExerciseVerdict
 from ptxlab.report import render
 
 
@@ -14,7 +14,7 @@ class Report:
     """What a check says of a solution."""
 
     title: str
-    verdict: Verdict
+    verdict: ExerciseVerdict
 
     @property
     def is_right(self) -> bool:

@@ -106,7 +106,7 @@ def leave_out(into: Decoded, count: u32) -> None:
 
 @struct
 @dataclass
-class Tile:
+class TensorCoreTile:
     """Sixteen rows of A, all columns of B, and the columns of sixteen accumulators each that they make."""
 
     a: Decoded
@@ -120,7 +120,7 @@ class Tile:
 
 
 @native
-def multiply_tile(tile: Tile, how: Accumulation) -> None:
+def multiply_tile(tile: TensorCoreTile, how: Accumulation) -> None:
     """Add the products of rows of A and columns of B to the accumulators, `step` products at a time."""
     for j in range(tile.columns):
         for k in range(0, tile.depth, tile.step):
@@ -128,7 +128,7 @@ def multiply_tile(tile: Tile, how: Accumulation) -> None:
 
 
 @native(inline=True)
-def add_step(tile: Tile, j: u32, first: u32, how: Accumulation) -> None:
+def add_step(tile: TensorCoreTile, j: u32, first: u32, how: Accumulation) -> None:
     """One step of sixteen elements of column `j`: see `add_products`."""
     a_significands, a_exponents = tile.a.significands, tile.a.exponents
     b_significands, b_exponents = tile.b.significands, tile.b.exponents
@@ -217,7 +217,7 @@ def round_half(value: f64) -> u32:
 
 
 @native
-def add_special_lane(tile: Tile, i: u32, j: u32, first: u32, result: u32) -> None:
+def add_special_lane(tile: TensorCoreTile, i: u32, j: u32, first: u32, result: u32) -> None:
     """One step of an element that becomes infinite or NaN."""
     if tile.row_scales[i] + tile.column_scales[j] >= SPECIAL // 2:
         tile.sums[j * ROWS_AT_ONCE + i] = NAN_F32

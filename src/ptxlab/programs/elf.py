@@ -12,7 +12,7 @@ _NEEDED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class ElfSymbol:
     """A name in a table of symbols."""
 
     name: str
@@ -67,7 +67,7 @@ class Elf:
         return found
 
     @cached_property
-    def symbols(self) -> list[Symbol]:
+    def symbols(self) -> list[ElfSymbol]:
         """The symbols for the loader."""
         return list(self._symbols(_DYNSYM))
 
@@ -81,13 +81,13 @@ class Elf:
         """All names that it defines, as far as they were not stripped."""
         return [symbol.name for symbol in self._symbols(_SYMTAB) if symbol.is_defined]
 
-    def _symbols(self, type: int) -> Iterator[Symbol]:
+    def _symbols(self, type: int) -> Iterator[ElfSymbol]:
         for section in self._sections:
             if section.type != type:
                 continue
             for at in range(section.offset, section.offset + section.size, 24):
                 name, _, _, place = struct.unpack_from("<IBBH", self.data, at)
-                yield Symbol(self._text(section.link, name), place != 0)
+                yield ElfSymbol(self._text(section.link, name), place != 0)
 
     def versions(self, library: str) -> list[str]:
         """The versions of symbols that it wants of a library."""

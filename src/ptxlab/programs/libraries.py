@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy
 from numpy.lib.stride_tricks import as_strided
 
-from ptxlab.programs.messages import Reader, Writer
+from ptxlab.programs.messages import MessageReader, Writer
 
 Array = numpy.ndarray[Any, Any]
 View = Callable[[int, int], Array]
@@ -40,7 +40,7 @@ def _signed(number: int) -> int:
 # cuBLAS.
 
 
-def call_blas(given: Reader, view: View, _: object) -> Writer:
+def call_blas(given: MessageReader, view: View, _: object) -> Writer:
     """A call of cuBLAS."""
     kind = given.text()
     if kind == "gemm":
@@ -49,19 +49,19 @@ def call_blas(given: Reader, view: View, _: object) -> Writer:
     return _VECTOR_CALLS[kind](*_vectors(given, view))
 
 
-def _scalar(given: Reader) -> Any:
+def _scalar(given: MessageReader) -> Any:
     type = _type(given.number())
     return numpy.frombuffer(given.take(type.itemsize), type)[0]
 
 
-def _vectors(given: Reader, view: View) -> tuple[object, Array, Array]:
+def _vectors(given: MessageReader, view: View) -> tuple[object, Array, Array]:
     """The scalar, `x` and `y`, where a call has them."""
     alpha = _scalar(given) if given.number() else None
     x = _vector(given, view)
     return alpha, x, _vector(given, view) if given.number() else x
 
 
-def _vector(given: Reader, view: View) -> Array:
+def _vector(given: MessageReader, view: View) -> Array:
     type, count, address, step = _type(given.number()), given.number(), given.number(), _signed(given.number())
     if count == 0:
         return numpy.zeros(0, type)
@@ -112,7 +112,7 @@ _VECTOR_CALLS: Mapping[str, Callable[[Any, Array, Array], Writer]] = {
 }
 
 
-def _gemm(given: Reader, view: View) -> None:
+def _gemm(given: MessageReader, view: View) -> None:
     """`C = alpha * op(A) @ op(B) + beta * C`, of each matrix of a batch."""
     operations = given.number(), given.number()
     m, n, k = given.number(), given.number(), given.number()
@@ -153,7 +153,7 @@ def _operate(matrix: Array, how: int) -> Array:
 # cuRAND.
 
 
-def call_random(given: Reader, view: View, generators: list[numpy.random.Generator]) -> Writer:
+def call_random(given: MessageReader, view: View, generators: list[numpy.random.Generator]) -> Writer:
     """A call of cuRAND; the numbers are NumPy's."""
     kind = given.text()
     if kind == "create":
@@ -183,7 +183,7 @@ _DISTRIBUTIONS: Mapping[str, Callable[[numpy.random.Generator, int, float, float
     "poisson": lambda generator, count, mean, _: generator.poisson(mean, count),
 }
 
-CALLS: Mapping[str, Callable[[Reader, View, list[numpy.random.Generator]], Writer]] = {
+CALLS: Mapping[str, Callable[[MessageReader, View, list[numpy.random.Generator]], Writer]] = {
     "cublas": call_blas,
     "curand": call_random,
 }

@@ -8,7 +8,7 @@ Frames = tuple[tuple[str, int], ...]
 """Where the host is: files and offsets in them, innermost first."""
 
 
-class Reader:
+class MessageReader:
     """The parts of a request, in order."""
 
     def __init__(self, data: bytes) -> None:

@@ -27,7 +27,7 @@ from ptxlab.emulate.team import TeamGrid, run_team
 from ptxlab.launch import module_of
 from ptxlab.launch.contexts import context_of
 from ptxlab.node.operations import THREADS, copy_kernel, fill_kernel
-from ptxlab.programs.messages import Frames, Reader
+from ptxlab.programs.messages import Frames, MessageReader
 from ptxlab.report import Diagnostic, Label, Span, error
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Order:
     """Whether it is a node that the host added to a graph."""
 
     @classmethod
-    def read(cls, given: Reader) -> Order:
+    def read(cls, given: MessageReader) -> Order:
         device, stream, count = given.number(), given.number(), given.number()
         return cls(device, stream, [given.number() for _ in range(count)], bool(given.number()))
 
@@ -104,7 +104,7 @@ class QueuedCopy:
     staged: numpy.ndarray[Any, Any]
 
     @classmethod
-    def read(cls, given: Reader) -> QueuedCopy:
+    def read(cls, given: MessageReader) -> QueuedCopy:
         order, frames, name = Order.read(given), given.frames(), given.text()
         to, source = given.number(), given.number()
         width, height, depth, *steps, element, value = (given.number() for _ in range(9))

@@ -41,7 +41,7 @@ from ptxlab.launch.contexts import context_of
 from ptxlab.programs.device_launches import take_launches
 from ptxlab.programs.host_memory import name_host_memory
 from ptxlab.programs.libraries import CALLS, BadCallError
-from ptxlab.programs.messages import Frames, Reader, Writer
+from ptxlab.programs.messages import Frames, MessageReader, Writer
 from ptxlab.programs.modules import LoadedModule, Modules
 from ptxlab.programs.queue import (
     Order,
@@ -153,7 +153,7 @@ class Process:
         self.objects: dict[int, Any] = {}
         self._next_object = 0
         self.generators: list[numpy.random.Generator] = []  # of cuRAND
-        self._handlers: tuple[Callable[[Reader], Writer | None], ...] = (
+        self._handlers: tuple[Callable[[MessageReader], Writer | None], ...] = (
             self._allocate, self._free, self._module, self._function, self._variable, self._bind, self._launch,
             self._finding, self._device, self._occupancy, self._resources, self._texture, self._tensor_map,
             self._compile, self._library, self._no_texture, self._alias, self._copy, self._run_queued, self._peer,
@@ -174,7 +174,7 @@ class Process:
         body = self._receive(size)
         if body is None:
             return False
-        answer = self._handlers[request](Reader(body))
+        answer = self._handlers[request](MessageReader(body))
         if answer is not None:
             self.connection.sendall(answer.finished())
         return True
@@ -201,7 +201,7 @@ class Process:
         held = [self.bytes_at(base, size) for base, size in (*sizes.items(), *self.arrays.items())]
         return [*held, *(numpy.frombuffer(memoryview(one), numpy.uint8) for one in variables if len(one))]
 
-    def _allocate(self, given: Reader) -> None:
+    def _allocate(self, given: MessageReader) -> None:
         base, size, kind, device = given.number(), given.number(), KINDS[given.number()], given.number()
         self.log.allocations.append(AllocationRecord(base, size, kind, given.frames()))
         number = self.numbers[base] = len(self.log.allocations)
@@ -215,20 +215,20 @@ class Process:
                 self.pooled.add(base)
             self.memory.regions[base] = Region(base, size, self._start + base - VIEW, name, owner_device=owner)
 
-    def _free(self, given: Reader) -> None:
+    def _free(self, given: MessageReader) -> None:
         base = given.number()
         self.memory.regions.pop(base, None)
         self.arrays.pop(base, None)
         self.log.allocations[self.numbers[base] - 1].freed = given.frames()
 
-    def _alias(self, given: Reader) -> None:
+    def _alias(self, given: MessageReader) -> None:
         """Memory of the host's own that was registered: kernels reach it by the host's address."""
         address, base, size = given.number(), given.number(), given.number()
         self.memory.regions[address] = Region(address, size, self._start + base - VIEW, "registered memory of the host")
 
     # Modules.
 
-    def _module(self, given: Reader) -> Writer:
+    def _module(self, given: MessageReader) -> Writer:
         try:
             return Writer().number(self.modules.load([given.bytes() for _ in range(given.number())]))
         except KernelError as wrong:
@@ -247,10 +247,10 @@ class Process:
                 self.log.launched_at[len(self.log.device)] = at
                 self.log.device.append(one)
 
-    def _loaded(self, given: Reader) -> LoadedModule:
+    def _loaded(self, given: MessageReader) -> LoadedModule:
         return self.modules.loaded[given.number()]
 
-    def _function(self, given: Reader) -> Writer:
+    def _function(self, given: MessageReader) -> Writer:
         loaded = self._loaded(given)
         kernel = loaded.kernel(given.text())
         if kernel is None:
@@ -269,11 +269,11 @@ class Process:
             answer.number(layout.size_of_variable(parameter)).number(area.offsets[id(parameter)])
         return answer
 
-    def _variable(self, given: Reader) -> Writer:
+    def _variable(self, given: MessageReader) -> Writer:
         variable = self._loaded(given).variable(given.text())
         return Writer(_INVALID_SYMBOL) if variable is None else Writer().number(layout.size_of_variable(variable))
 
-    def _bind(self, given: Reader) -> Writer:
+    def _bind(self, given: MessageReader) -> Writer:
         loaded = self._loaded(given)
         variable = loaded.variable(given.text())
         assert variable is not None
@@ -283,18 +283,18 @@ class Process:
             loaded.bind(variable, (ctypes.c_char * size).from_address(self._start + address - VIEW), one)
         return Writer()
 
-    def _resources(self, given: Reader) -> Writer:
+    def _resources(self, given: MessageReader) -> Writer:
         answer = Writer()
         for number in self.modules.resources(given.number(), given.text()):
             answer.number(number)
         return answer
 
-    def _occupancy(self, given: Reader) -> Writer:
+    def _occupancy(self, given: MessageReader) -> Writer:
         return Writer().number(self.modules.blocks_per_sm(given.number(), given.number(), given.number()))
 
     # Launches.
 
-    def _launch(self, given: Reader) -> Writer:
+    def _launch(self, given: MessageReader) -> Writer:
         loaded = self._loaded(given)
         kernel = loaded.module[given.text()]
         grid, block, cluster = ((given.number(), given.number(), given.number()) for _ in range(3))
@@ -328,18 +328,18 @@ class Process:
 
     # Operations that run when the host waits.
 
-    def _copy(self, given: Reader) -> None:
+    def _copy(self, given: MessageReader) -> None:
         self.queue.append(QueuedCopy.read(given))
 
-    def _peer(self, given: Reader) -> None:
+    def _peer(self, given: MessageReader) -> None:
         device, peer, is_enabled = given.number(), given.number(), given.number()
         (self.peers[device].add if is_enabled else self.peers[device].discard)(peer)
 
-    def _pool(self, given: Reader) -> None:
+    def _pool(self, given: MessageReader) -> None:
         device, owner, is_enabled = given.number(), given.number(), given.number()
         (self.pool_peers[device].add if is_enabled else self.pool_peers[device].discard)(owner)
 
-    def _run_queued(self, given: Reader) -> Writer:
+    def _run_queued(self, given: MessageReader) -> Writer:
         queue, self.queue = self.queue, []
         status, output = 0, ""
         for part in parts_of(queue) if queue else ():
@@ -429,7 +429,7 @@ class Process:
 
     # The rest.
 
-    def _finding(self, given: Reader) -> None:
+    def _finding(self, given: MessageReader) -> None:
         code, message, help, frames, about = given.text(), given.text(), given.text(), given.frames(), given.number()
         self.log.host.append(HostFinding(code, message, help, frames, self._number_at(about)))
 
@@ -438,7 +438,7 @@ class Process:
         below = [base for base in self.numbers if base <= address]
         return self.numbers[max(below)] if address and below else None
 
-    def _device(self, given: Reader) -> Writer:
+    def _device(self, given: MessageReader) -> Writer:
         gpu = self.modules.gpu
         target, limits = target_named(gpu.target), limits_of(gpu.target)
         memory, clock, bus, l2 = _MODELS.get(gpu.name, (24, 1_500_000, 384, 40))
@@ -456,7 +456,7 @@ class Process:
             answer.text(name).number(value)
         return answer
 
-    def _texture(self, given: Reader) -> Writer:
+    def _texture(self, given: MessageReader) -> Writer:
         try:
             made = object_of(given, self.bytes_at)
         except (TypeError, ValueError) as problem:
@@ -466,10 +466,10 @@ class Process:
         self.objects[number] = made
         return Writer().number(HANDLES + HANDLE_BYTES * number)
 
-    def _no_texture(self, given: Reader) -> None:
+    def _no_texture(self, given: MessageReader) -> None:
         self.objects.pop((given.number() - HANDLES) // HANDLE_BYTES, None)
 
-    def _tensor_map(self, given: Reader) -> Writer:
+    def _tensor_map(self, given: MessageReader) -> Writer:
         type, rank, address = given.number(), given.number(), given.number()
         counts = (rank, rank - 1, rank, rank, 4)
         sizes, strides, box, steps, modes = ([given.number() for _ in range(count)] for count in counts)
@@ -481,7 +481,7 @@ class Process:
             )
             return Writer(_INVALID_VALUE)
 
-    def _compile(self, given: Reader) -> Writer:
+    def _compile(self, given: MessageReader) -> Writer:
         """What NVRTC is asked for; the names of templates as the compiler has them."""
         source, name = given.text(), given.text()
         options = [given.text() for _ in range(given.number())]
@@ -494,7 +494,7 @@ class Process:
             answer.text(next(iter(matches(one, entries)), ""))
         return answer
 
-    def _library(self, given: Reader) -> Writer:
+    def _library(self, given: MessageReader) -> Writer:
         library, name, frames = given.text(), given.text(), given.frames()
         try:
             return CALLS[library](given, self._view_of, self.generators)

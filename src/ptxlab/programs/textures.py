@@ -9,14 +9,14 @@ from typing import Any
 from numpy.lib.stride_tricks import as_strided
 
 from ptxlab.device.textures import ADDRESSES, FILTERS, READS, Surface, Texture
-from ptxlab.programs.messages import Reader
+from ptxlab.programs.messages import MessageReader
 
 _LAYERED, _CUBE = 1, 4  # flags of arrays
 _ARRAY, _LINEAR, _PITCH = 0, 2, 3  # `cudaResourceType`
 _KINDS = {0: "i", 1: "u", 2: "f"}  # `cudaChannelFormatKind`
 
 
-def object_of(given: Reader, bytes_at: Callable[[int, int], Any]) -> Texture | Surface:
+def object_of(given: MessageReader, bytes_at: Callable[[int, int], Any]) -> Texture | Surface:
     """The texture or surface that a request describes; what the emulator can't have is a `ValueError`."""
     kind, base, pitch, width, height, depth = (given.number() for _ in range(6))
     number_kind, bits, channels, flags, is_texture = (given.number() for _ in range(5))

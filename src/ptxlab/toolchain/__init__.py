@@ -5,9 +5,9 @@ from ptxlab.toolchain.advisories import ADVISORIES, Advisory
 from ptxlab.toolchain.assembly import Assembly, assemble
 from ptxlab.toolchain.compilation import Compilation, compile_cuda, cuda, trace
 from ptxlab.toolchain.disassembly import Control, SassFunction, SassInstruction, disassemble
-from ptxlab.toolchain.lowering import Listing, Lowering, Row, beside_lines, lower_instructions, side_by_side
-from ptxlab.toolchain.objects import Part, is_object, parts_of
-from ptxlab.toolchain.oracle import Verdict, accepted, judge, judge_many
+from ptxlab.toolchain.lowering import Listing, LoweredLine, Lowering, beside_lines, lower_instructions, side_by_side
+from ptxlab.toolchain.objects import EmbeddedProgram, is_object, parts_of
+from ptxlab.toolchain.oracle import PtxasMessage, accepted, judge, judge_many
 from ptxlab.toolchain.resources import Resources
 from ptxlab.toolchain.tools import Tool, find, find_assembler
 
@@ -18,16 +18,16 @@ __all__ = [
     "Assembly",
     "Compilation",
     "Control",
+    "EmbeddedProgram",
     "Listing",
+    "LoweredLine",
     "Lowering",
     "Occupancy",
-    "Part",
+    "PtxasMessage",
     "Resources",
-    "Row",
     "SassFunction",
     "SassInstruction",
     "Tool",
-    "Verdict",
     "accepted",
     "assemble",
     "beside_lines",

@@ -22,7 +22,7 @@ from ptxlab.toolchain.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LoweredLine:
     """A line of PTX, counted from 1, and the SASS that comes from it."""
 
     line: int
@@ -34,7 +34,7 @@ class Row:
 class Listing:
     """A PTX text with its SASS; `elsewhere` has no line, such as code of a library function."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[LoweredLine, ...]
     elsewhere: tuple[SassInstruction, ...]
     assembly: Assembly
 
@@ -65,14 +65,16 @@ def side_by_side(
     return Listing(*beside_lines(text, disassemble(assembly.cubin, tool=disassembler, timeout=timeout)), assembly)
 
 
-def beside_lines(text: str, functions: Sequence[SassFunction]) -> tuple[tuple[Row, ...], tuple[SassInstruction, ...]]:
+def beside_lines(
+    text: str, functions: Sequence[SassFunction]
+) -> tuple[tuple[LoweredLine, ...], tuple[SassInstruction, ...]]:
     """The lines of `text` with the code of each, and the code that has none."""
     by_line: dict[int | None, list[SassInstruction]] = {}
     for function in functions:
         for instruction in function.instructions:
             by_line.setdefault(instruction.line, []).append(instruction)
     lines = text.split("\n")
-    rows = [Row(number, line, tuple(by_line.pop(number, ()))) for number, line in enumerate(lines, 1)]
+    rows = [LoweredLine(number, line, tuple(by_line.pop(number, ()))) for number, line in enumerate(lines, 1)]
     elsewhere = [instruction for instructions in by_line.values() for instruction in instructions]
     return tuple(rows), tuple(elsewhere)
 

@@ -31,7 +31,7 @@ _PTX_SECTION = ".nv_debug_ptx_txt"
 
 
 @dataclass(frozen=True)
-class Part:
+class EmbeddedProgram:
     """One program in a file: PTX, or a cubin."""
 
     kind: Literal["ptx", "cubin"]
@@ -82,11 +82,11 @@ def is_object(start: bytes) -> bool:
     return start.startswith(_MAGICS)
 
 
-def parts_of(data: bytes) -> list[Part]:
+def parts_of(data: bytes) -> list[EmbeddedProgram]:
     """The programs in a file, in its order, each once."""
     if data.startswith(_ELF) and len(data) > 20 and struct.unpack_from("<H", data, 18)[0] == _CUDA_MACHINE:
-        return [Part("cubin", data)]
-    found: dict[tuple[str, bytes], Part] = {}
+        return [EmbeddedProgram("cubin", data)]
+    found: dict[tuple[str, bytes], EmbeddedProgram] = {}
     at = data.find(_FAT_BINARY)
     while at >= 0:
         for part in _entries(data, at):
@@ -95,7 +95,7 @@ def parts_of(data: bytes) -> list[Part]:
     return list(found.values())
 
 
-def _entries(data: bytes, at: int) -> Iterator[Part]:
+def _entries(data: bytes, at: int) -> Iterator[EmbeddedProgram]:
     """The entries of the fat binary at an offset; none where it only looks like one."""
     if at + _HEADER.size > len(data):
         return
@@ -111,7 +111,7 @@ def _entries(data: bytes, at: int) -> Iterator[Part]:
         compression = flags & (_LZ4 | _ZSTD)
         packed = data[at + own : at + own + (compressed if compression else length)]
         if kind in _KINDS:
-            yield Part(_KINDS[kind], packed, compression, full)
+            yield EmbeddedProgram(_KINDS[kind], packed, compression, full)
         at += own + length
 
 

@@ -34,7 +34,7 @@ _FORMAT = "4"
 _MARK = "__ptxlab_{}"
 
 
-class Verdict(NamedTuple):
+class PtxasMessage(NamedTuple):
     """One thing ptxas says; level is error, warning, info, crash or timeout."""
 
     line: int | None
@@ -58,12 +58,12 @@ def judge(
     tool: Tool | None = None,
     options: Sequence[str] = (),
     timeout: float = DEFAULT_TIMEOUT,
-) -> list[Verdict]:
+) -> list[PtxasMessage]:
     """What ptxas says to `text` for `target`, or for the target it states; `options` are ptxas's own, such as `-c`."""
     return judge_many([(text, target)], tool, options, timeout)[0]
 
 
-def accepted(verdicts: Iterable[Verdict]) -> bool:
+def accepted(verdicts: Iterable[PtxasMessage]) -> bool:
     """Whether ptxas made an object: no error, no crash, no time-out."""
     return all(verdict.level in ("warning", "info") for verdict in verdicts)
 
@@ -74,7 +74,7 @@ def judge_many(
     options: Sequence[str] = (),
     timeout: float = DEFAULT_TIMEOUT,
     workers: int = 2,
-) -> list[list[Verdict]]:
+) -> list[list[PtxasMessage]]:
     """What ptxas says to each (text, target), in order; each is asked once and remembered on disk."""
     jobs = [_job(text, target, tool, tuple(options), timeout) for text, target in questions]
     known = cache.recall(job.key for job in jobs)
@@ -83,10 +83,10 @@ def judge_many(
     # A time-out depends on the machine's load as much as on the text.
     cache.remember({key: answer for key, answer in fresh.items() if '"timeout"' not in answer})
     known.update(fresh)
-    return [[Verdict(*item) for item in json.loads(known[job.key])] for job in jobs]
+    return [[PtxasMessage(*item) for item in json.loads(known[job.key])] for job in jobs]
 
 
-def _encode(verdicts: Sequence[Verdict]) -> str:
+def _encode(verdicts: Sequence[PtxasMessage]) -> str:
     return json.dumps(verdicts)
 
 
@@ -97,7 +97,7 @@ def _job(text: str, target: str | None, tool: Tool | None, options: tuple[str, .
     return _Job(key, text, architecture, chosen, options, timeout)
 
 
-def _run_all(jobs: Sequence[_Job], workers: int) -> dict[str, list[Verdict]]:
+def _run_all(jobs: Sequence[_Job], workers: int) -> dict[str, list[PtxasMessage]]:
     """Run the jobs in groups, `workers` at a time."""
     tasks = [partial(_run_group, group) for group in _groups(jobs)]
     return {key: verdicts for answers in run_together(tasks, workers) for key, verdicts in answers.items()}
@@ -161,7 +161,7 @@ def _renamed(text: str, mark: str) -> str:
     return text
 
 
-def _run_group(group: Sequence[_Job]) -> dict[str, list[Verdict]]:
+def _run_group(group: Sequence[_Job]) -> dict[str, list[PtxasMessage]]:
     """The answers for jobs of one run; what the run leaves open is asked again in smaller runs."""
     if not group:
         return {}
@@ -176,11 +176,11 @@ def _run_group(group: Sequence[_Job]) -> dict[str, list[Verdict]]:
     return _run_group(group[:middle]) | _run_group(group[middle:])
 
 
-def _run_alone(job: _Job) -> list[Verdict]:
+def _run_alone(job: _Job) -> list[PtxasMessage]:
     endless = unterminated_comment(job.text)
     if endless is not None:
         line = job.text.count("\n", 0, endless) + 1
-        return [Verdict(line, "error", "the comment never ends, and neither would ptxas")]
+        return [PtxasMessage(line, "error", "the comment never ends, and neither would ptxas")]
     return _verdicts(_ptxas({"0.ptx": job.text}, job))
 
 
@@ -188,7 +188,7 @@ def _run_alone(job: _Job) -> list[Verdict]:
 _BUFFER = "{header}\n.entry ptxlab_buffer_{index}() {{ ret; }}\n"
 
 
-def _shared_run(group: Sequence[_Job]) -> tuple[dict[str, list[Verdict]], list[_Job]]:
+def _shared_run(group: Sequence[_Job]) -> tuple[dict[str, list[PtxasMessage]], list[_Job]]:
     """What one run on all files settles, and the jobs it says something about that may not be all."""
     files = {}
     for index, job in enumerate(group):
@@ -200,12 +200,12 @@ def _shared_run(group: Sequence[_Job]) -> tuple[dict[str, list[Verdict]], list[_
     messages = read_messages(outcome.text)
     owners = [_owner(message) for message in messages]
     if outcome.status == 0 and None not in owners:
-        said: dict[str, list[Verdict]] = {job.key: [] for job in group}
+        said: dict[str, list[PtxasMessage]] = {job.key: [] for job in group}
         for message, owner in zip(messages, owners, strict=True):
             if owner is not None:
                 said[group[owner].key].append(_verdict(message, owner))
         return said, []
-    answers: dict[str, list[Verdict]] = {}
+    answers: dict[str, list[PtxasMessage]] = {}
     for index, job in enumerate(group):
         own = [_verdict(message, index) for message in messages if message.file == f"{index}.ptx"]
         if any(verdict.level == "error" for verdict in own):
@@ -230,19 +230,19 @@ def _ptxas(files: Mapping[str, str], job: _Job) -> Outcome:
         return run(command, Path(folder), job.timeout * (1 + len(files) / 16))
 
 
-def _verdict(message: Message, index: int) -> Verdict:
+def _verdict(message: Message, index: int) -> PtxasMessage:
     """A message as it would be about the text alone, under its own names."""
     text = message.text.replace(_MARK.format(index), "").replace(f"'{index}.ptx'", "'input.ptx'")
-    return Verdict(message.line, message.level, text)
+    return PtxasMessage(message.line, message.level, text)
 
 
-def _verdicts(outcome: Outcome) -> list[Verdict]:
+def _verdicts(outcome: Outcome) -> list[PtxasMessage]:
     """A run on one file as verdicts; one that ended badly without an error has one all the same."""
     found = [_verdict(message, 0) for message in read_messages(outcome.text)]
     if outcome.timed_out:
-        return [*found, Verdict(None, "timeout", "ptxas did not end within its time limit")]
+        return [*found, PtxasMessage(None, "timeout", "ptxas did not end within its time limit")]
     if outcome.signal_name:
-        return [*found, Verdict(None, "crash", f"ptxas was killed by {outcome.signal_name}")]
+        return [*found, PtxasMessage(None, "crash", f"ptxas was killed by {outcome.signal_name}")]
     if outcome.status != 0 and accepted(found):
-        return [*found, Verdict(None, "error", f"ptxas ended with status {outcome.status} and no message")]
+        return [*found, PtxasMessage(None, "error", f"ptxas ended with status {outcome.status} and no message")]
     return found

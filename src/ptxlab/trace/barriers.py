@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Mbarrier:
+class MbarrierState:
     """An mbarrier: which phase it is in, and what that still waits for."""
 
     block: int
@@ -40,7 +40,7 @@ class Mbarrier:
 
 
 @dataclass(frozen=True)
-class Barrier:
+class BarrierState:
     """One of the sixteen barriers of a block: how many threads have arrived, and how often it was complete."""
 
     block: int
@@ -54,7 +54,7 @@ class Barrier:
 
 @dataclass(frozen=True, eq=False)
 class BarrierHistory:
-    """All that happened to a barrier: the events, and its state after each; see `Mbarrier`.
+    """All that happened to a barrier: the events, and its state after each; see `MbarrierState`.
 
     Of a barrier of the block, `missing` are the threads that have arrived, and `phase` is how often it was complete.
     """
@@ -69,16 +69,16 @@ class BarrierHistory:
     phase: Numbers
     waits: Numbers
 
-    def at(self, index: int, name: str) -> Mbarrier | Barrier:
+    def at(self, index: int, name: str) -> MbarrierState | BarrierState:
         """The barrier after one of the events."""
         columns = self.expected, self.missing, self.bytes, self.phase, self.waits
         expected, missing, bytes, phase, waits = (int(column[index]) for column in columns)
         if not self.is_mbarrier:
-            return Barrier(self.block, self.address, missing, phase)
-        return Mbarrier(self.block, self.address, name, expected, missing, bytes, phase, waits)
+            return BarrierState(self.block, self.address, missing, phase)
+        return MbarrierState(self.block, self.address, name, expected, missing, bytes, phase, waits)
 
 
-class Barriers:
+class BarriersByBlock:
     """All that happened to barriers, by block."""
 
     def __init__(self, trace: Trace) -> None:
@@ -100,7 +100,7 @@ class Barriers:
         """Whether any block has one."""
         return bool((self._events["kind"][self._by_block[0]] < AT_BARRIER).any())
 
-    def at(self, key: int) -> list[Mbarrier | Barrier]:
+    def at(self, key: int) -> list[MbarrierState | BarrierState]:
         """The barriers of all blocks before `key`, in the order in which they were first used."""
         columns = self._trace.columns
         past = int(np.searchsorted(columns.first_step[np.minimum(self._times, len(columns))] * 2, key))

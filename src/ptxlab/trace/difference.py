@@ -17,7 +17,7 @@ from ptxlab.device.trace_format import READ, WRITTEN
 from ptxlab.trace.columns import Columns
 
 if TYPE_CHECKING:
-    from ptxlab.trace.steps import Step
+    from ptxlab.trace.steps import InstructionStep
     from ptxlab.trace.trace import Trace
 
 _COMPARED = ("address", "size", "instruction", "offset")
@@ -27,9 +27,9 @@ _COMPARED = ("address", "size", "instruction", "offset")
 class Difference:
     """Where two launches differ first: the step of each, and what is different there."""
 
-    step: Step | None
+    step: InstructionStep | None
     """The step of the first launch; None: it has no more steps of this thread."""
-    other: Step | None
+    other: InstructionStep | None
     what: str
 
     @property
@@ -217,5 +217,5 @@ def _by_steps(trace: Trace, other: Trace) -> list[_Found]:
     return found
 
 
-def _unlike(ours: Step, theirs: Step) -> bool:
+def _unlike(ours: InstructionStep, theirs: InstructionStep) -> bool:
     return any(_differ(value, theirs.results.get(name)) for name, value in ours.results.items())

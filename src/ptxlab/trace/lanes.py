@@ -12,7 +12,7 @@ from ptxlab.isa.held import Held
 from ptxlab.isa.operation import Operation
 from ptxlab.isa.units.layouts import Layout
 from ptxlab.trace.accesses import NAMES
-from ptxlab.trace.program import Program
+from ptxlab.trace.program import RecordedProgram
 
 if TYPE_CHECKING:
     from ptxlab.trace.finder import Finder
@@ -83,7 +83,7 @@ def packed(finder: Finder, step: Executed, part: Part) -> list[Origin] | None:
     return [finder.of_register(step.thread, use.name, step.key) for use, _ in found]
 
 
-def elements_of(program: Program, instruction: int, operand: str) -> int:
+def elements_of(program: RecordedProgram, instruction: int, operand: str) -> int:
     """How many elements an operand has."""
     match = program.match(instruction)
     if match is None:

@@ -12,7 +12,7 @@ from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.trace_file import TraceError
 from ptxlab.ir.effects import registers_in
-from ptxlab.ir.inlining import Frame
+from ptxlab.ir.inlining import SourceFrame
 from ptxlab.ir.shapes import has_form, match_of
 from ptxlab.isa import Match
 from ptxlab.isa.types import Type
@@ -22,7 +22,7 @@ from ptxlab.syntax import parse
 Value = int | float | bool
 
 
-class Program:
+class RecordedProgram:
     """The module of a recorded launch, read again from its text."""
 
     def __init__(self, description: dict[str, Any]) -> None:
@@ -31,7 +31,7 @@ class Program:
             self.kernel = self.module[description["kernel"]]
         except (PtxError, KeyError) as problem:
             raise TraceError(f"the kernel of the recorded launch cannot be read: {problem}") from None
-        chains = [tuple(starmap(Frame, frames)) for frames in description.get("chains", ())]
+        chains = [tuple(starmap(SourceFrame, frames)) for frames in description.get("chains", ())]
         self.module.calls = [(offset, chains[number]) for offset, number in description.get("calls", ())]
         self.functions = layout.reachable(self.module, self.kernel)
         self.instructions = [(f, one) for f in self.functions for one in f.instructions()]

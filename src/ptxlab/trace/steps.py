@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.trace.barriers import Barrier, Mbarrier
+from ptxlab.trace.barriers import BarrierState, MbarrierState
 from ptxlab.trace.program import Value
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ Index = int | Sequence[int]
 
 
 @dataclass(frozen=True)
-class Access:
+class MemoryAccess:
     """Bytes that an instruction read or wrote."""
 
     kind: str
@@ -27,7 +27,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ReportedFinding:
     """What a launch found, as it was reported."""
 
     level: str
@@ -60,7 +60,7 @@ class Write:
 
 
 @dataclass(frozen=True)
-class Step:
+class InstructionStep:
     """One instruction of one thread, and the state after it."""
 
     trace: Trace = field(repr=False)
@@ -75,7 +75,7 @@ class Step:
     executed: bool
     """Whether its guard held."""
     results: dict[str, Value]
-    accesses: tuple[Access, ...]
+    accesses: tuple[MemoryAccess, ...]
 
     @property
     def warp(self) -> int:
@@ -106,7 +106,7 @@ class Step:
         at = self.block if block is None else block
         return self.trace.memory(space, block=at, thread=self.thread if thread is None else thread, step=self.number)
 
-    def barriers(self) -> list[Mbarrier | Barrier]:
+    def barriers(self) -> list[MbarrierState | BarrierState]:
         """The barriers after this step."""
         return self.trace.barriers(step=self.number)
 

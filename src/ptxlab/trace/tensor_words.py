@@ -44,7 +44,7 @@ class TensorUse(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Transfer:
+class WordTransfer:
     """What an instruction does to a rectangle of words; the values of an MMA are not recorded."""
 
     loads: bool
@@ -67,7 +67,7 @@ class TensorWords:
         self.uses = lru_cache(maxsize=16)(self._find_uses)
         self._registers = WarpRegisters(steps)
         self._products = Products(self.finder)
-        self._known: dict[tuple[int, int, int], Transfer | None] = {}
+        self._known: dict[tuple[int, int, int], WordTransfer | None] = {}
         self._states: dict[tuple[int, int, int], tuple[Values, Any]] = {}
 
     def after(self, block: int, step: int) -> Any:
@@ -164,20 +164,20 @@ class TensorWords:
             del self._states[next(iter(self._states))]
         return values, known
 
-    def _transfers(self, block: int, uses: list[TensorUse]) -> Iterator[Transfer]:
+    def _transfers(self, block: int, uses: list[TensorUse]) -> Iterator[WordTransfer]:
         for use in uses:
             found = self._transfer(block, use)
             if found is not None:
                 yield found
 
-    def _transfer(self, block: int, use: TensorUse) -> Transfer | None:
+    def _transfer(self, block: int, use: TensorUse) -> WordTransfer | None:
         key = block, use.step, use.executed.instruction
         if key not in self._known:
             make = {"load": self._moved, "store": self._moved, "multiply": self._multiplied, "copy": self._copied}
             self._known[key] = make[use.kind](block, use) if use.kind in make else None
         return self._known[key]
 
-    def _moved(self, block: int, use: TensorUse) -> Transfer | None:
+    def _moved(self, block: int, use: TensorUse) -> WordTransfer | None:
         """A load or a store of a warp: its registers, as words."""
         finder, executed = self.finder, use.executed
         address, held = address_of(finder, executed, "taddr"), matrices_of(finder.program.match(executed.instruction))
@@ -194,21 +194,21 @@ class TensorWords:
             if name in found:
                 values[row, column] = found[name][lane]
         lanes = ((routed(finder, executed, address) >> 16) + np.arange(layout.rows)) % LANES
-        return Transfer(loads, lanes, _columns(address, layout.columns), values)
+        return WordTransfer(loads, lanes, _columns(address, layout.columns), values)
 
-    def _multiplied(self, block: int, use: TensorUse) -> Transfer | None:
+    def _multiplied(self, block: int, use: TensorUse) -> WordTransfer | None:
         """An MMA: the words of its results."""
         mma = started(self.finder, use.executed)
         own = use.executed.thread // self.steps.trace.accesses.threads_in_block
         if mma is None or (own != block and mma.form != PAIR):
             return None
         tile = tile_of(mma)
-        return Transfer(False, np.array(lanes_of(tile)) % LANES, _columns(mma.d, tile.width), None)
+        return WordTransfer(False, np.array(lanes_of(tile)) % LANES, _columns(mma.d, tile.width), None)
 
-    def _copied(self, block: int, use: TensorUse) -> Transfer | None:
+    def _copied(self, block: int, use: TensorUse) -> WordTransfer | None:
         """A copy of shared memory, as scale factors are: its words."""
         found = copied(self.finder, block, use.executed)
-        return None if found is None else Transfer(False, *found)
+        return None if found is None else WordTransfer(False, *found)
 
 
 def kind_of(match: Match) -> str | None:

@@ -16,10 +16,10 @@ from ptxlab.ir.mangled import title
 from ptxlab.services import service
 from ptxlab.trace import registers as registers_of
 from ptxlab.trace.accesses import NAMES, SHARED, SPACES, Accesses, unwritten
-from ptxlab.trace.barriers import Barrier, Barriers, Mbarrier
+from ptxlab.trace.barriers import BarriersByBlock, BarrierState, MbarrierState
 from ptxlab.trace.columns import Columns
-from ptxlab.trace.program import Program, Value
-from ptxlab.trace.steps import Access, Finding, Index, Step, Write
+from ptxlab.trace.program import RecordedProgram, Value
+from ptxlab.trace.steps import Index, InstructionStep, MemoryAccess, ReportedFinding, Write
 from ptxlab.trace.validation import content_problem, description_problem
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Trace:
         problem = description_problem(file.description)
         if problem is not None:
             raise TraceError(f"`{file.path}` is damaged: {problem}")
-        self.program = Program(file.description)  # meanwhile the file is decompressed
+        self.program = RecordedProgram(file.description)  # meanwhile the file is decompressed
         self.columns = Columns(file)
         problem = content_problem(self.columns, self.program, file.description)
         if problem is not None:
@@ -51,7 +51,7 @@ class Trace:
         """Why it ends where it does."""
         self.is_complete = file.end == COMPLETE
         """Whether the kernel ran to its end."""
-        self.findings = [Finding(**found) for found in self.columns.findings]
+        self.findings = [ReportedFinding(**found) for found in self.columns.findings]
         """What the launch found: races, hangs, faults."""
         self.grid = tuple(file.description["grid"])
         self.block = tuple(file.description["block"])
@@ -91,12 +91,12 @@ class Trace:
     def __len__(self) -> int:
         return self.steps
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[InstructionStep]:
         return (self.step(number) for number in range(self.steps))
 
     # Steps.
 
-    def step(self, number: int) -> Step:
+    def step(self, number: int) -> InstructionStep:
         """The step of a number, in the order of execution; from the end if it is negative."""
         if not -self.steps <= number < self.steps:
             raise IndexError(f"step {number}: there are steps 0 to {self.steps - 1}")
@@ -107,7 +107,7 @@ class Trace:
         instruction, guard = segment.steps[index]
         thread = int(columns.thread[entry])
         block, own = divmod(thread, self.accesses.threads_in_block)
-        return Step(
+        return InstructionStep(
             self,
             number,
             block,
@@ -136,7 +136,7 @@ class Trace:
                     found[slot.what] = self.program.value(segment.function, slot.what, data)
         return found
 
-    def accesses_at(self, entry: int, instruction: int) -> Iterator[Access]:
+    def accesses_at(self, entry: int, instruction: int) -> Iterator[MemoryAccess]:
         """What an instruction accessed, in the entry where it is complete."""
         for at in self._parts(entry, instruction):
             segment = self.columns.segment_of(at)
@@ -148,7 +148,7 @@ class Trace:
                     address = np.array([int.from_bytes(self.columns.bytes_at(at, slot), "little")], np.int64)
                     found = self.accesses.resolve(named, address, self.columns.thread[at : at + 1])
                     space, owner, place = (int(one[0]) for one in found)
-                    yield Access(slot.role, NAMES[space], owner, place, int(size))
+                    yield MemoryAccess(slot.role, NAMES[space], owner, place, int(size))
 
     def _parts(self, entry: int, instruction: int) -> list[int]:
         """The entries in which an instruction that is complete in an entry was executed: it may have waited."""
@@ -283,14 +283,14 @@ class Trace:
         self.accesses.image(SPACES["global"], 0, base, content, key)
         return content
 
-    def barriers(self, *, step: int | None = None) -> list[Mbarrier | Barrier]:
+    def barriers(self, *, step: int | None = None) -> list[MbarrierState | BarrierState]:
         """The barriers of the recorded blocks after a step, or at the end."""
         return self.recorded_barriers.at(self.key_after(step))
 
     @cached_property
-    def recorded_barriers(self) -> Barriers:
+    def recorded_barriers(self) -> BarriersByBlock:
         """All that happened to barriers."""
-        return Barriers(self)
+        return BarriersByBlock(self)
 
     # Where values come from.
 

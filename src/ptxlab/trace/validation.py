@@ -16,7 +16,7 @@ from ptxlab.device.trace_format import NO_BLOCK, WRITTEN
 
 if TYPE_CHECKING:
     from ptxlab.trace.columns import Columns, Segment, Slot
-    from ptxlab.trace.program import Program
+    from ptxlab.trace.program import RecordedProgram
 
 _TEXTS = ("name", "text", "kernel", "parameters")
 _EXTENTS = {"grid": (2**31 - 1, 65535, 65535), "block": (1024, 1024, 64), "cluster": (16, 16, 16)}
@@ -102,7 +102,7 @@ def _is_slot(given: object) -> bool:
     )
 
 
-def content_problem(columns: Columns, program: Program, description: dict[str, Any]) -> str | None:
+def content_problem(columns: Columns, program: RecordedProgram, description: dict[str, Any]) -> str | None:
     """What is wrong with segments, which are of the kernel, and with entries, events and memory of the launch."""
     for segment in columns.segments:
         if not _is_of(segment, program):
@@ -126,7 +126,7 @@ def content_problem(columns: Columns, program: Program, description: dict[str, A
     return None
 
 
-def _is_of(segment: Segment, program: Program) -> bool:
+def _is_of(segment: Segment, program: RecordedProgram) -> bool:
     """Whether a segment is of a function of the kernel, and its parts are inside its payload."""
     if segment.function >= len(program.functions):
         return False
@@ -143,7 +143,7 @@ def _is_of(segment: Segment, program: Program) -> bool:
     )
 
 
-def _is_right(slot: Slot, segment: Segment, program: Program) -> bool:
+def _is_right(slot: Slot, segment: Segment, program: RecordedProgram) -> bool:
     """Whether what a slot holds is known, and has as many bytes as it says."""
     if slot.role == "register":
         type = program.find_type(segment.function, slot.what)

@@ -25,7 +25,7 @@ import numpy as np
 
 from ptxlab import author, ir
 from ptxlab.device.array_types import DTYPES, type_of
-from ptxlab.device.host_memory import Pointer
+from ptxlab.device.host_memory import HostPointer
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.device.structures import PointerArray
@@ -50,7 +50,7 @@ class RefusedError(Exception):
 
 
 @dataclass
-class Memory:
+class CapturedMemory:
     """Memory that launches may refer to, by its addresses."""
 
     names: list[tuple[int, int, str]]
@@ -75,7 +75,7 @@ class Capture:
 
     def __init__(self, arrays: dict[str, Any]) -> None:
         names = [(address_of(one), address_of(one) + one.nbytes, name) for name, one in arrays.items()]
-        self.memory = Memory(names, {}, [])
+        self.memory = CapturedMemory(names, {}, [])
         self.calls: list[dict[str, Any]] = []
 
     def launch(self, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
@@ -98,7 +98,7 @@ class Capture:
         """An argument as plain values."""
         if value is None:
             return {}
-        if isinstance(value, Pointer):
+        if isinstance(value, HostPointer):
             regions = value.memory.regions.values()
             region = next((one for one in regions if 0 <= value.address - one.base < max(one.size, 1)), None)
             if region is None:
@@ -163,7 +163,7 @@ Call = Callable[[Capture], Callable[[], dict[str, Any]]]
 """Calls a submission; what it gives says afterwards where the outputs are."""
 
 
-class Program:
+class LoadedSubmission:
     """The submission, loaded once."""
 
     def __init__(self, path: Path, convention: str) -> None:
@@ -351,10 +351,10 @@ def serve() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the submission prints is not an answer
     _limit(limits["memory"], limits["seconds"])
-    program: Program | None = None
+    program: LoadedSubmission | None = None
     for line in sys.stdin:
         try:
-            program = program or Program(path, convention)
+            program = program or LoadedSubmission(path, convention)
             said = program.answer(json.loads(line))
         except RefusedError as refused:
             said = {"error": str(refused), "code": refused.code}

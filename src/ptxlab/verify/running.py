@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab.report import Diagnostic, KernelError, PtxError
-from ptxlab.verify.submission import Plan, Submission, SubmissionError
+from ptxlab.verify.submission import LaunchPlan, Submission, SubmissionError
 from ptxlab.verify.task import Array, Data, Sizes, Task, Values
 from ptxlab.verify.values import Difference
 
@@ -74,10 +74,10 @@ class Caller:
 
     def __init__(self, task: Task, submission: Submission, clock: Clock, seed: int) -> None:
         self.task, self.submission, self.clock, self.seed = task, submission, clock, seed
-        self.plans: dict[tuple[tuple[str, int], ...], Plan] = {}
+        self.plans: dict[tuple[tuple[str, int], ...], LaunchPlan] = {}
         self._drawn = 0
 
-    def plan(self, sizes: Sizes) -> Plan:
+    def plan(self, sizes: Sizes) -> LaunchPlan:
         """What is launched at these sizes."""
         key = tuple(sizes.items())
         if key not in self.plans:

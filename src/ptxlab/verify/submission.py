@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from ptxlab import ir
 from ptxlab.device.array_types import DTYPES
-from ptxlab.device.host_memory import HostMemory, Pointer
+from ptxlab.device.host_memory import HostMemory, HostPointer
 from ptxlab.device.structures import PointerArray
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.launch.contexts import context_of
@@ -54,7 +54,7 @@ class SubmissionError(Exception):
 
 
 @dataclass(frozen=True)
-class Call:
+class PlannedLaunch:
     """One launch, without the data."""
 
     module: ir.Module
@@ -74,10 +74,10 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LaunchPlan:
     """All launches at some sizes, in order, and the memory that they use beside the arguments."""
 
-    calls: Sequence[Call]
+    calls: Sequence[PlannedLaunch]
     workspaces: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     """What they hold before the first launch."""
     outputs: Mapping[str, Reference] = field(default_factory=dict)
@@ -113,7 +113,9 @@ class Plan:
         whole = {name: buffer.memory for name, buffer in data.arrays.items()}
         return [self._launch(call, memory, whole, offsets) for call in self.calls]
 
-    def _launch(self, call: Call, memory: dict[str, Any], whole: dict[str, Any], offsets: dict[str, int]) -> Launch:
+    def _launch(
+        self, call: PlannedLaunch, memory: dict[str, Any], whole: dict[str, Any], offsets: dict[str, int]
+    ) -> Launch:
         named = list(_names(call.args))
         if any(offset or offsets.get(name, 0) for name, offset in named):
             memory = dict(memory)
@@ -162,7 +164,7 @@ def _argument(given: Reference, memory: Mapping[str, Any]) -> Any:
     if "array" in given:
         found = memory[given["array"]]
         return (
-            Pointer(found.space, found.address + int(given.get("offset", 0)), found.name)
+            HostPointer(found.space, found.address + int(given.get("offset", 0)), found.name)
             if isinstance(found, _Placed)
             else found
         )
@@ -203,7 +205,7 @@ class Submission:
         self.path, self.task = path, task
         self.modules: list[ir.Module] = []
 
-    def plan(self, sizes: Sizes) -> Plan:
+    def plan(self, sizes: Sizes) -> LaunchPlan:
         """What it launches at these sizes."""
         raise NotImplementedError
 
@@ -263,24 +265,24 @@ class FileSubmission(Submission):
             raise SubmissionError("no-kernel", f"{self.path.name} has no kernel `{name}`; there are: {there}")
         return name, options
 
-    def plan(self, sizes: Sizes) -> Plan:
+    def plan(self, sizes: Sizes) -> LaunchPlan:
         try:
             spaces = {name: ([evaluate(one, sizes) for one in split(extents)], np.dtype(DTYPES[type]))
                       for name, type, extents in self.spaces}  # fmt: skip
             _check_size(spaces)
             made = {name: np.zeros(shape, dtype) for name, (shape, dtype) in spaces.items()}
-            return Plan([self._call(*line, sizes, made) for line in self.lines], made)
+            return LaunchPlan([self._call(*line, sizes, made) for line in self.lines], made)
         except FormulaError as wrong:
             raise SubmissionError("no-launch", str(wrong)) from None
 
-    def _call(self, entry: str, options: Mapping[str, str], sizes: Sizes, spaces: Mapping[str, Any]) -> Call:
+    def _call(self, entry: str, options: Mapping[str, str], sizes: Sizes, spaces: Mapping[str, Any]) -> PlannedLaunch:
         def extent(key: str, default: str) -> tuple[int, ...]:
             return tuple(evaluate(one, sizes) for one in split(options.get(key, default)))
 
         default = ",".join(one.name for one in self.task.arguments)
         args = [self._reference(one.strip(), sizes, spaces) for one in split(options.get("args", default))]
         cluster = extent("cluster", "1") if "cluster" in options else None
-        return Call(self.module, entry, extent("grid", "1"), extent("block", "1"), args,
+        return PlannedLaunch(self.module, entry, extent("grid", "1"), extent("block", "1"), args,
                     extent("shared", "0")[0], cluster, bool(extent("cooperative", "0")[0]))  # fmt: skip
 
     def _reference(self, name: str, sizes: Sizes, spaces: Mapping[str, Any]) -> Reference:
@@ -305,7 +307,7 @@ class PythonSubmission(Submission):
         self.known: dict[tuple[str, str], ir.Module] = {}
         self.patched: list[str] = []
 
-    def plan(self, sizes: Sizes) -> Plan:
+    def plan(self, sizes: Sizes) -> LaunchPlan:
         said = self.process.ask(_request(self.task, sizes))
         self.patched = [str(one)[:200] for one in said.get("patched", ())]
         given = said["workspaces"]
@@ -318,11 +320,11 @@ class PythonSubmission(Submission):
             content = base64.b64decode(given[name]["data"]) or bytes(prod(shape) * dtype.itemsize)
             made[name] = np.frombuffer(content, dtype).reshape(shape).copy()
         outputs = {str(name): one for name, one in said.get("outputs", {}).items()}
-        return Plan([self._call(one) for one in said["calls"]], made, outputs)
+        return LaunchPlan([self._call(one) for one in said["calls"]], made, outputs)
 
-    def _call(self, given: Mapping[str, Any]) -> Call:
+    def _call(self, given: Mapping[str, Any]) -> PlannedLaunch:
         cluster = None if given["cluster"] is None else tuple(map(int, given["cluster"]))
-        return Call(self._module(str(given["text"]), str(given["name"])), str(given["entry"]),
+        return PlannedLaunch(self._module(str(given["text"]), str(given["name"])), str(given["entry"]),
                     tuple(map(int, given["grid"])), tuple(map(int, given["block"])), given["args"],
                     int(given["shared"]), cluster, bool(given["cooperative"]))  # fmt: skip
 

@@ -9,7 +9,7 @@ from ctypes import c_float
 from keyword import iskeyword
 
 from ptxlab import ir
-from ptxlab.author.convert.calls import Call, Result, call_of, returns_the_same
+from ptxlab.author.convert.calls import CallResult, InstructionCall, call_of, returns_the_same
 from ptxlab.author.convert.chunks import INDENT, folded
 from ptxlab.author.convert.comments import comment_lines, trailing_comment
 from ptxlab.author.convert.registers import bits_of, declarations, numbered
@@ -42,7 +42,7 @@ class Body:
         self.keeps_registers = keeps_lines
         self.classes: set[str] = set()
         self.registers: dict[int, str] = {}  # Python names, by the index of the register
-        self.calls: dict[int, Call] = {}  # by the identity of the instruction
+        self.calls: dict[int, InstructionCall] = {}  # by the identity of the instruction
         self.named: dict[int, ir.Register] = {}  # registers that appear in text, and so keep their names
         self.once: set[int] = set()  # registers that one call returns
         self.all: dict[int, ir.Register] = {}
@@ -278,7 +278,7 @@ class Body:
             arguments.append(f"when={'~' if guard.negated else ''}{self._register(guard.register)}")
         return f"{before}{_path(instruction.opcode.text)}({', '.join(arguments)})"
 
-    def _result(self, result: Result, top: bool) -> str:
+    def _result(self, result: CallResult, top: bool) -> str:
         names = [self._register(part) for part in result.parts if isinstance(part, ir.Register)]
         if not isinstance(result.operand, ir.Vector):
             return names[0]

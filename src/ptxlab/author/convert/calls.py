@@ -23,7 +23,7 @@ class _Awkward(Exception):  # noqa: N818 - not an error: the instruction stays t
 
 
 @dataclass(slots=True)
-class Result:
+class CallResult:
     """One result of an instruction: its registers (one, or those of a vector) as they are written."""
 
     operand: Operand
@@ -36,12 +36,12 @@ class Result:
 
 
 @dataclass(slots=True)
-class Call:
+class InstructionCall:
     """An instruction as a call: what it writes, and with what of the table it goes together."""
 
     instruction: ir.Instruction
     match: Match
-    results: list[Result]
+    results: list[CallResult]
     reads: list[tuple[Operand, Expected]]
     kinds: tuple[object, ...]  # of what it reads, as `emit.kind_of` will find them
     pair: bool
@@ -57,7 +57,7 @@ class Call:
         return [part.index for r in self.results for part in r.parts if isinstance(part, ir.Register)]
 
 
-def call_of(instruction: ir.Instruction, typed: bool) -> Call | None:
+def call_of(instruction: ir.Instruction, typed: bool) -> InstructionCall | None:
     """The instruction as a call, if there is one; `typed` says that registers keep their types."""
     opcode = instruction.opcode
     if opcode.jump is Jump.CALL or not opcode.candidates or opcode.candidates[0].violation is not None:
@@ -67,7 +67,7 @@ def call_of(instruction: ir.Instruction, typed: bool) -> Call | None:
         return None
     if instruction.guard is not None and not isinstance(instruction.guard.register, ir.Register):
         return None
-    results: list[Result] = []
+    results: list[CallResult] = []
     reads: list[tuple[Operand, Expected]] = []
     pair = False
     for operand, expected in zip(instruction.operands, found.expected, strict=True):
@@ -78,9 +78,9 @@ def call_of(instruction: ir.Instruction, typed: bool) -> Call | None:
         elif isinstance(operand, ir.Pair):
             assert expected.second is not None
             pair = pair or expected.second_optional
-            results += [Result(operand.first, expected), Result(operand.second, expected.second)]
+            results += [CallResult(operand.first, expected), CallResult(operand.second, expected.second)]
         else:
-            results.append(Result(operand, expected))
+            results.append(CallResult(operand, expected))
     try:
         kinds = tuple(_kind(operand, expected, typed) for operand, expected in reads)
         outs = tuple(_kind(result.operand, result.expected, typed) for result in results) if results else None
@@ -91,7 +91,7 @@ def call_of(instruction: ir.Instruction, typed: bool) -> Call | None:
         return None
     if plan(opcode.text, kinds, outs, pair or len(results) > 1) is None:
         return None
-    return Call(instruction, found, results, reads, kinds, pair)
+    return InstructionCall(instruction, found, results, reads, kinds, pair)
 
 
 def _kind(operand: Operand, expected: Expected, typed: bool) -> Any:
@@ -148,7 +148,7 @@ def _address_kind(address: ir.Address, expected: Expected, typed: bool) -> Any:
     return base
 
 
-def returns_the_same(call: Call) -> bool:
+def returns_the_same(call: InstructionCall) -> bool:
     """Whether the registers that the call makes by itself are as many and as wide as the ones written."""
     made = plan(call.instruction.opcode.text, call.kinds, None, call.pair)
     if made is None:

@@ -22,7 +22,7 @@ MOST_LISTS = 3
 _VECTOR = re.compile("(?<!\\w)\\((?:\0\\d+\0, )+\0\\d+\0\\)")
 
 
-class Names(NamedTuple):
+class LoopNames(NamedTuple):
     """Names that nothing else has, by the level of the loop: its counter, what is listed, local names; and a list."""
 
     counters: tuple[str, ...]
@@ -53,10 +53,10 @@ class _Source:
     is_before: bool
 
 
-class Loop:
+class WrittenLoop:
     """One run while it is written. Each row is one repetition."""
 
-    def __init__(self, rows: Sequence[Chunk], uses: Counter[str], names: Names) -> None:
+    def __init__(self, rows: Sequence[Chunk], uses: Counter[str], names: LoopNames) -> None:
         self.rows = rows
         self.uses = uses
         self.level = rows[0].level + 1

@@ -16,7 +16,7 @@ from keyword import iskeyword
 from ptxlab.author import __all__ as PUBLIC  # noqa: N812 - names that the Python uses for something else
 from ptxlab.author.convert.chunks import COUNTERS, INDENT, Chunk, Parser, Printer, block, joined
 from ptxlab.author.convert.comments import TRAILING
-from ptxlab.author.convert.loops import Loop, Names, measure
+from ptxlab.author.convert.loops import LoopNames, WrittenLoop, measure
 
 FEWEST = 4  # repetitions of one line; three of several
 MOST_LISTED = 128  # repetitions with leaves that must be listed
@@ -46,7 +46,7 @@ def shorten(lines: Sequence[str], numbered: Mapping[str, tuple[str, int]], regis
     taken = {*found, *PUBLIC, "range", "zip", "module"}
     families = {family: _free(family, taken) for family in sorted({family for family, _ in numbered.values()})}
     taken |= {*families.values(), *(name.rstrip("0123456789") for name in found)}
-    names = Names(*(tuple(_free(name, taken) for name in group) for group in NAMES))
+    names = LoopNames(*(tuple(_free(name, taken) for name in group) for group in NAMES))
     folder = _Folder(Parser(known, numbered), found, names)
     chunks = folder.block(lines, 0, len(lines))[0]
     kept = frozenset(name for chunk in chunks for leaf in chunk.leaves if leaf.steps for name in leaf.names)
@@ -70,7 +70,7 @@ class _Folder:
 
     parser: Parser
     uses: Counter[str]
-    names: Names
+    names: LoopNames
     failed: set[tuple[Chunk, Chunk, int, bool]] = field(default_factory=set)  # not runs, by their first rows
 
     def block(self, lines: Sequence[str], start: int, end: int) -> tuple[list[Chunk], int]:
@@ -129,12 +129,12 @@ class _Folder:
         """The loop of a run that starts here: what it saves, itself, and how many chunks it replaces."""
         fewest = _fewest(period)
         # What does not hold for a few repetitions does not for many: most runs end here.
-        few = Loop(_rows(line, at, period, fewest), self.uses, self.names)
+        few = WrittenLoop(_rows(line, at, period, fewest), self.uses, self.names)
         if not few.rows[0].leaves or (few.write(listed) is None if listed else few.counted() < fewest):
             return None
         rows = _rows(line, at, period, min(count, MOST_LISTED)) if listed else self._counted(line, at, period, count)
         while len(rows) >= fewest:
-            written = Loop(rows, self.uses, self.names).write(listed)
+            written = WrittenLoop(rows, self.uses, self.names).write(listed)
             if written is not None:
                 before, after = sum(map(measure, rows)), measure(written)
                 return (before - after, written, len(rows) * period) if after <= WORTH * before else None
@@ -147,7 +147,7 @@ class _Folder:
         while held == size:
             size = min(2 * size, count)
             rows = _rows(line, at, period, size)
-            held = Loop(rows, self.uses, self.names).counted()
+            held = WrittenLoop(rows, self.uses, self.names).counted()
             if size == count:
                 break
         return rows[:held]

@@ -11,7 +11,7 @@ from ptxlab.isa import Jump
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
+class ControlStructure:
     """A loop, or a stretch that some threads skip: the statements in it, and where the body continues after it.
 
     `otherwise` are the statements for the threads that skip, if there are any.
@@ -54,13 +54,13 @@ class Structures:
                 known[statement.name] += 1
         self.sole = {name for name in self.branches if uses[name] == 1 and known[name] == 1}
 
-    def at(self, body: list[ir.Statement], at: int) -> Structure | None:
+    def at(self, body: list[ir.Statement], at: int) -> ControlStructure | None:
         """The structure that starts here."""
         statement = body[at]
         if isinstance(statement, ir.Label) and statement.name in self.sole:
             branch = self.branches[statement.name]
             end = self._index_in(body, branch)
-            return Structure(True, branch.guard, body[at + 1 : end], end + 1) if end > at else None
+            return ControlStructure(True, branch.guard, body[at + 1 : end], end + 1) if end > at else None
         name = _target(statement)
         if name not in self.sole or not isinstance(statement, ir.Instruction) or statement.guard is None:
             return None
@@ -69,13 +69,13 @@ class Structures:
         if end <= at or not self.is_contained(self.numbers[id(statement)] + 1, self.numbers[id(label)]):
             return None
         region = body[at + 1 : end]
-        return self._with_otherwise(body, statement.guard, region, end) or Structure(
+        return self._with_otherwise(body, statement.guard, region, end) or ControlStructure(
             False, statement.guard, region, end + 1
         )
 
     def _with_otherwise(
         self, body: list[ir.Statement], guard: ir.Guard, region: list[ir.Statement], middle: int
-    ) -> Structure | None:
+    ) -> ControlStructure | None:
         """The two stretches of a branch, where the first ends by a jump over the second."""
         jump = region[-1] if region else None
         name = _target(jump) if jump is not None else None
@@ -85,7 +85,7 @@ class Structures:
         end = self._index_in(body, label)
         if end <= middle or not self.is_contained(self.numbers[id(body[middle])], self.numbers[id(label)]):
             return None
-        return Structure(False, guard, region[:-1], end + 1, body[middle + 1 : end])
+        return ControlStructure(False, guard, region[:-1], end + 1, body[middle + 1 : end])
 
     def _position(self, body: list[ir.Statement], number: int) -> int:
         """Record where each statement is; `number` instructions precede the body. Return that of its end."""

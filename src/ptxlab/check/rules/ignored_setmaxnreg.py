@@ -41,7 +41,7 @@ from ptxlab.flow.facts import threads_of
 from ptxlab.isa import Match
 from ptxlab.report import Diagnostic, Label, warning
 
-from ..calls import Calls
+from ..calls import CallGraph
 from ..launch import blocks_of, registers_for, wide_instructions
 from ..program import FunctionFacts, Program
 
@@ -125,7 +125,7 @@ def _most_blocks(program: Program, threads: int) -> int:
     return min(MOST_BLOCKS, most // whole_warps) if most and whole_warps <= most else MOST_BLOCKS
 
 
-def _calls(program: Program, calls: Calls, kernel: FunctionFacts, reached: list[FunctionFacts]) -> Reason | None:
+def _calls(program: Program, calls: CallGraph, kernel: FunctionFacts, reached: list[FunctionFacts]) -> Reason | None:
     """A call that ptxas cannot follow; what is called so must find the registers it was compiled for."""
     for facts in reached:
         for call in facts.calls:

@@ -15,7 +15,7 @@ from ptxlab.emulate.abi.code import Program
 from ptxlab.emulate.abi.faults import Fault
 from ptxlab.emulate.abi.quiescence import Watch
 from ptxlab.emulate.abi.recording import Recorder
-from ptxlab.emulate.abi.tensor_memory import Tensor
+from ptxlab.emulate.abi.tensor_memory import TensorMemoryState
 from ptxlab.emulate.abi.thread_parts import (
     ClusterArrival,
     Index,
@@ -191,7 +191,7 @@ class Block:
     index: Index  # its index in the grid
     order: BlockOrder
     bulk: BlockTransfers
-    tensor: Pointer[Tensor]  # null until tensor memory is first allocated
+    tensor: Pointer[TensorMemoryState]  # null until tensor memory is first allocated
     barriers: BlockBarriers
     registers: BlockRegisters
     is_recorded: u32

@@ -63,7 +63,7 @@ class TensorCopy:
 
 
 @struct
-class Operation:
+class TensorOperation:
     """An asynchronous operation on tensor memory that is not done yet: an MMA, a copy, a shift, or a commit."""
 
     what: u32  # MULTIPLY, COPY, SHIFT or COMMIT, see `runtime.tensor_memory.operations`
@@ -89,7 +89,7 @@ class Collector:
 
 
 @struct
-class Tensor:
+class TensorMemoryState:
     """Tensor memory, its allocation, and what uses it."""
 
     cells: Pointer[u32]  # the TMEM words: 512 for each of 128 lanes
@@ -106,7 +106,7 @@ class Tensor:
     is_masked: u32  # whether an MMA left lanes of its accumulators as they were
     collectors: Array[Collector, 5]  # one for A and four for B
     pages: Pages  # accesses to it
-    operations: Growable[Operation]  # that are not done yet, oldest first
+    operations: Growable[TensorOperation]  # that are not done yet, oldest first
     epochs: Array[
         u32, 1024
     ]  # of recent operations, by their numbers: the epoch of the thread that started it, when it did

@@ -62,7 +62,7 @@ class Turns:
 
 
 @struct
-class Event:
+class ThreadEvent:
     """What a thread did in a run that the host directs; see `runtime.schedule.steps`."""
 
     thread: u32
@@ -79,7 +79,7 @@ class Directed:
     choose: Pointer[u8]  # a function of the host that returns the number of a thread
     states: Pointer[u8]  # by thread: whether it is at a preemption point
     marks: Pointer[u64]  # by thread: a hash of the state it is in there
-    events: Pointer[Event]  # since the launch started; null unless the host directs it
+    events: Pointer[ThreadEvent]  # since the launch started; null unless the host directs it
     count: u32  # how many events there are
     capacity: u32  # for events
     at_points: u32  # threads that are at a preemption point

@@ -14,7 +14,7 @@ FORMS = {"instruction": 32, "descriptor": 64, "tensor-map": 1024}  # and their b
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class BitField:
     """Some bits, from the lowest to the highest, what they hold and what that means."""
 
     name: str
@@ -37,7 +37,7 @@ class Explanation:
     title: str
     assumed: str
     """Why it is read this way, where that was not said."""
-    fields: tuple[Field, ...]
+    fields: tuple[BitField, ...]
     violations: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ptxlab.emulate.abi.bulk import TensorMap
 from ptxlab.emulate.abi.faults import TensorMapReason
-from ptxlab.emulate.explain.encoded import Explanation, Field
+from ptxlab.emulate.explain.encoded import BitField, Explanation
 from ptxlab.emulate.explain.matrix_descriptors import name_bits
 from ptxlab.emulate.explain.tensor_map_faults import OVERWRITTEN, word_field
 from ptxlab.emulate.runtime.asynchronous.tensor_boxes import bytes_of_row, rows_of
@@ -85,15 +85,15 @@ def _unknown_bits(map: Any, words: Sequence[int]) -> str:
     return f"{name_bits(unknown)} must be 0: no field is there"
 
 
-def _flags(map: Any, words: Sequence[int]) -> Iterator[Field]:
+def _flags(map: Any, words: Sequence[int]) -> Iterator[BitField]:
     """The address, and the fields that are small numbers."""
     flags = words[layout.FLAGS // 4]
 
-    def small(name: str, where: layout.Field, says: str) -> Field:
+    def small(name: str, where: layout.FlagBits, says: str) -> BitField:
         lowest = layout.FLAGS * 8 + where.shift
-        return Field(name, lowest, lowest + where.bits - 1, (flags & where.mask) >> where.shift, says)
+        return BitField(name, lowest, lowest + where.bits - 1, (flags & where.mask) >> where.shift, says)
 
-    yield Field("globalAddress", 0, 63, int(map.address), "of the tensor")
+    yield BitField("globalAddress", 0, 63, int(map.address), "of the tensor")
     yield small("mode", layout.IS_IM2COL, "im2col" if map.mode else "tiles")
     yield small("tensorRank", layout.RANK, f"{map.rank} dimension{'s' * (map.rank != 1)}")
     rounded = bool(flags & layout.TENSOR_FLOAT.mask)
@@ -106,13 +106,13 @@ def _flags(map: Any, words: Sequence[int]) -> Iterator[Field]:
     yield small("l2Promotion", layout.PROMOTION, _name(layout.PROMOTIONS, promotion))
 
 
-def _extents(map: Any, words: Sequence[int]) -> Iterator[Field]:
+def _extents(map: Any, words: Sequence[int]) -> Iterator[BitField]:
     """Sizes, strides and what is copied; the innermost dimension first."""
     rank, more = min(int(map.rank), 5), int(map.dimensions > map.rank)
 
-    def field(name: str, byte: int, shift: int, bits: int, says: str) -> Field:
+    def field(name: str, byte: int, shift: int, bits: int, says: str) -> BitField:
         lowest = byte * 8 + shift
-        return Field(name, lowest, lowest + bits - 1, words[byte // 4] >> shift & (1 << bits) - 1, says)
+        return BitField(name, lowest, lowest + bits - 1, words[byte // 4] >> shift & (1 << bits) - 1, says)
 
     for number in range(rank):
         unit = "slices" if more and number == 0 else "elements"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxlab.emulate.explain.encoded import Explanation, Field
+from ptxlab.emulate.explain.encoded import BitField, Explanation
 from ptxlab.emulate.explain.matrix_descriptors import name_bits
 from ptxlab.isa.units.instruction_descriptor import (
     KINDS,
@@ -56,9 +56,9 @@ def _assumed(
     return "; ".join(parts)
 
 
-def _fields(bits: int, said: InstructionDescriptor) -> Iterator[Field]:
-    def field(name: str, lowest: int, highest: int, says: str) -> Field:
-        return Field(name, lowest, highest, bits >> lowest & (1 << highest - lowest + 1) - 1, says)
+def _fields(bits: int, said: InstructionDescriptor) -> Iterator[BitField]:
+    def field(name: str, lowest: int, highest: int, says: str) -> BitField:
+        return BitField(name, lowest, highest, bits >> lowest & (1 << highest - lowest + 1) - 1, says)
 
     fp4 = said.kind.startswith("mxf4")
     selector = "not used by a dense A" if said.selector is None else f"column {said.selector} of the metadata"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxlab.emulate.explain.encoded import Explanation, Field
+from ptxlab.emulate.explain.encoded import BitField, Explanation
 from ptxlab.isa.targets import target_named
 from ptxlab.isa.units.descriptor import (
     ABSOLUTE,
@@ -43,9 +43,9 @@ def explain_matrix(bits: int, target: str | None) -> Explanation:
     )
 
 
-def _fields(bits: int, said: Descriptor, is_tensor: bool) -> Iterator[Field]:
-    def field(name: str, lowest: int, highest: int, says: str) -> Field:
-        return Field(name, lowest, highest, bits >> lowest & (1 << highest - lowest + 1) - 1, says)
+def _fields(bits: int, said: Descriptor, is_tensor: bool) -> Iterator[BitField]:
+    def field(name: str, lowest: int, highest: int, says: str) -> BitField:
+        return BitField(name, lowest, highest, bits >> lowest & (1 << highest - lowest + 1) - 1, says)
 
     leading, stride = _offsets(said, is_tensor)
     if is_tensor and bits & ABSOLUTE:

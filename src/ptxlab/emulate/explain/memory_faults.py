@@ -6,7 +6,7 @@ from ptxlab.device.regions import Region
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.snapshots import block_name, companion
-from ptxlab.emulate.host.running import Place
+from ptxlab.emulate.host.running import LaunchPlace
 from ptxlab.report import Diagnostic
 from ptxlab.report.reader import spell_option
 
@@ -29,7 +29,7 @@ def explain_out_of_bounds(fault: FaultSnapshot) -> Diagnostic:
     return fault.error("out-of-bounds", message, label, notes=notes, helps=_dynamic_memory(fault))
 
 
-def _explain_hidden(fault: FaultSnapshot, place: Place, region: Region) -> Diagnostic:
+def _explain_hidden(fault: FaultSnapshot, place: LaunchPlace, region: Region) -> Diagnostic:
     """An access to memory of a node that was freed, or that the GPU may not access."""
     label = f"{fault.who}, bytes {fault.address - region.base}..{fault.address - region.base + fault.size}"
     if region.owner_device == place.device or region.is_freed:

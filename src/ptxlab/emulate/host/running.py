@@ -71,7 +71,7 @@ class Configuration:
 
 
 @dataclass(frozen=True)
-class Place:
+class LaunchPlace:
     """Where a launch is among those that run together: its number, its GPU, and the memory that GPU may access."""
 
     number: int
@@ -107,7 +107,7 @@ class RunningLaunch:
         configuration: Configuration,
         workers: int,
         space: AddressSpace | None = None,
-        place: Place | None = None,
+        place: LaunchPlace | None = None,
         *,
         together: bool = True,
     ) -> None:
@@ -428,7 +428,7 @@ class RunningLaunch:
                 )
 
 
-def _accessible(regions: Sequence[Region], place: Place) -> list[Region]:
+def _accessible(regions: Sequence[Region], place: LaunchPlace) -> list[Region]:
     """What a launch may touch on its GPU: what it has for itself, and the memory of the node that GPU may access."""
     return [*(region for region in regions if region.owner_device is None), *place.regions]
 

@@ -20,7 +20,7 @@ _LONGEST = 65536  # characters of one string
 
 
 @dataclass(frozen=True)
-class Call:
+class PrintfCall:
     """A call of `printf`: its instruction, by which thread of which block, and its format."""
 
     instruction: int
@@ -36,7 +36,7 @@ class Services:
         self.launch = launch
         self.output: list[str] = []
         self.printed = 0
-        self.remarks: dict[tuple[int, str], tuple[Remark, Call]] = {}
+        self.remarks: dict[tuple[int, str], tuple[Remark, PrintfCall]] = {}
         self.assertion: tuple[str, str, int, str] | None = None
         self.heap = launch.memory.heap
         self.failure: BaseException | None = None
@@ -73,7 +73,7 @@ class Services:
         """Keep what is wrong with a call, the first time that it is."""
         caller = StructArray.at(state.Thread, thread)
         block = StructArray.at(state.Block, caller.get("block"))
-        call = Call(caller.get("waiting.instruction"), caller.get("number"), block.get("number"), pattern)
+        call = PrintfCall(caller.get("waiting.instruction"), caller.get("number"), block.get("number"), pattern)
         self.remarks.setdefault((call.instruction, remark.level), (remark, call))
 
     def _malloc(self, thread: int, size: int) -> int:

@@ -23,7 +23,7 @@ from ptxlab.emulate.runtime.schedule.steps import (
     STAYS,
     WAIT,
 )
-from ptxlab.emulate.search.directing import Event
+from ptxlab.emulate.search.directing import ThreadEvent
 
 Clock = dict[int, int]
 """By thread, how many of its steps happened before."""
@@ -57,7 +57,7 @@ class ThreadStep:
         return other.clock.get(self.thread, 0) >= self.number
 
 
-def effect_of(thread: int, events: Iterable[Event]) -> Effect:
+def effect_of(thread: int, events: Iterable[ThreadEvent]) -> Effect:
     """What a thread did, by the log."""
     reads: set[Hashable] = set()
     writes: set[Hashable] = set()
@@ -94,7 +94,7 @@ class RunHistory:
         self._opened: dict[int, Clock] = {}
         self._waiting: dict[int, set[int]] = {}
 
-    def add(self, thread: int, effect: Effect, events: Iterable[Event]) -> list[int]:
+    def add(self, thread: int, effect: Effect, events: Iterable[ThreadEvent]) -> list[int]:
         """Add a step; the earlier steps, by position, that it races with: no other step is between the two."""
         clock = dict(self.clocks.get(thread, {}))
         number = clock.get(thread, 0) + 1
@@ -113,7 +113,7 @@ class RunHistory:
         self.follow(thread, events)
         return racing
 
-    def follow(self, thread: int, events: Iterable[Event]) -> None:
+    def follow(self, thread: int, events: Iterable[ThreadEvent]) -> None:
         """Take over what barriers, collectives and asynchronous work order; `thread` took the step."""
         for event in events:
             if event.kind == ARRIVE:

@@ -19,7 +19,7 @@ _EVENT = struct.Struct("<IIQII")
 _Choose = ctypes.CFUNCTYPE(ctypes.c_uint32)
 
 
-class Event(NamedTuple):
+class ThreadEvent(NamedTuple):
     """What a thread did; see `runtime.steps`."""
 
     thread: int
@@ -32,7 +32,7 @@ class Event(NamedTuple):
 class Moment(NamedTuple):
     """What is known between two steps: what happened since the last one, and the state of each thread at a point."""
 
-    events: list[Event]
+    events: list[ThreadEvent]
     marks: dict[int, int]
 
 
@@ -40,7 +40,7 @@ Director = Callable[[Moment], int | None]
 """Names the thread that takes the next step; None if all that are at a point poll in vain. `StopIteration` ends it."""
 
 
-def direct(launch: RunningLaunch, director: Director) -> tuple[list[Event], bool]:
+def direct(launch: RunningLaunch, director: Director) -> tuple[list[ThreadEvent], bool]:
     """Run a launch as a director says; what happened after its last answer, and whether all threads have exited."""
     direction = _Direction(launch, director)
     return direction.run(), bool(direction.record.get("has_ended"))
@@ -51,13 +51,13 @@ class _Direction:
 
     def __init__(self, launch: RunningLaunch, director: Director) -> None:
         threads = launch.grid[0] * launch.grid[1] * launch.grid[2] * launch.block[0] * launch.block[1] * launch.block[2]
-        assert size_of(worker_parts.Event) == _EVENT.size
+        assert size_of(worker_parts.ThreadEvent) == _EVENT.size
         self.launch = launch
         self.director = director
         self.failure: BaseException | None = None
         self.states = share((ctypes.c_uint8 * threads)())
         self.marks = share((ctypes.c_uint64 * threads)())
-        self.events = StructArray(worker_parts.Event, CAPACITY)
+        self.events = StructArray(worker_parts.ThreadEvent, CAPACITY)
         self.seen = 0
         self.callback = _Choose(self.choose)
         self.record = launch.workers[0].record.part("directed")
@@ -69,7 +69,7 @@ class _Direction:
             capacity=CAPACITY,
         )
 
-    def run(self) -> list[Event]:
+    def run(self) -> list[ThreadEvent]:
         self.launch.call(run_directed, self.launch.workers[0])
         if self.failure is not None:
             raise self.failure
@@ -87,10 +87,10 @@ class _Direction:
             self.failure = problem
             return GIVE_UP
 
-    def read_events(self) -> list[Event]:
+    def read_events(self) -> list[ThreadEvent]:
         """The events since the last time."""
         count = min(self.record.get("count"), CAPACITY)
         start, stop = self.seen * _EVENT.size, count * _EVENT.size
         self.seen = count
         text = ctypes.string_at(self.events.address + start, stop - start)
-        return [Event(*fields) for fields in _EVENT.iter_unpack(text)]
+        return [ThreadEvent(*fields) for fields in _EVENT.iter_unpack(text)]

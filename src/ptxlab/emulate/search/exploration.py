@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 
 from ptxlab.emulate.runtime.schedule.steps import DELIVER
 from ptxlab.emulate.search.commuting import Effect, RunHistory, effect_of
-from ptxlab.emulate.search.directing import Event, Moment
+from ptxlab.emulate.search.directing import Moment, ThreadEvent
 
 LONGEST = 5000  # steps of a run: what takes more is not explored to its end
 
 
 @dataclass
-class Node:
+class ChoicePoint:
     """A state in which a thread was chosen."""
 
     enabled: frozenset[int]
@@ -71,7 +71,7 @@ class Explorer:
     """All runs of a program: `begin` one, let it be directed by `choose`, `end` it, until `is_done`."""
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[ChoicePoint] = []
         self.is_done = False
         self.is_cut = False
         """Whether a run was given up, since it was too long or its time was over."""
@@ -116,7 +116,7 @@ class Explorer:
         self._last = next((one for one in (wanted, self._previous) if one in enabled), min(enabled))
         return self._last
 
-    def end(self, events: Iterable[Event]) -> None:
+    def end(self, events: Iterable[ThreadEvent]) -> None:
         """A run has ended: find another choice that has to be tried."""
         self._finish_step(list(events), {})
         self.longest = max(self.longest, len(self._history.steps))
@@ -132,7 +132,7 @@ class Explorer:
             self.nodes.pop()
         self.is_done = True
 
-    def _new_node(self, enabled: frozenset[int]) -> Node:
+    def _new_node(self, enabled: frozenset[int]) -> ChoicePoint:
         sleep: dict[int, Effect] = {}
         if self._depth:
             before, effect = self.nodes[self._depth - 1], self._history.steps[-1].effect
@@ -146,9 +146,9 @@ class Explorer:
             self.is_cut = True
             raise StopIteration
         chosen = self._previous if self._previous in awake else min(awake)
-        return Node(enabled, sleep, chosen, {chosen})
+        return ChoicePoint(enabled, sleep, chosen, {chosen})
 
-    def _finish_step(self, events: list[Event], marks: dict[int, int]) -> None:
+    def _finish_step(self, events: list[ThreadEvent], marks: dict[int, int]) -> None:
         """The last step is over: find the steps that it races with, and have the other order tried."""
         delivered = any(event.kind == DELIVER for event in events)
         if delivered:

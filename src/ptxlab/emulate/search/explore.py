@@ -17,7 +17,7 @@ from ptxlab.emulate.explain.counters import count
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import RunningLaunch
 from ptxlab.emulate.launch import GRACE, configure, diagnostics_of, uncompiled
-from ptxlab.emulate.search.directing import Director, Event, Moment, direct
+from ptxlab.emulate.search.directing import Director, Moment, ThreadEvent, direct
 from ptxlab.emulate.search.exploration import Explorer
 from ptxlab.emulate.translate.arithmetic import arithmetic_of
 from ptxlab.emulate.translate.compile import compile_kernel, prepare_runtime
@@ -79,7 +79,7 @@ class ExploredKernel:
     kernel: ir.Function
     options: LaunchOptions
 
-    def run(self, args: Sequence[object], director: Director, watch: Watch) -> tuple[Result, list[Event], bool]:
+    def run(self, args: Sequence[object], director: Director, watch: Watch) -> tuple[Result, list[ThreadEvent], bool]:
         """Run it once, as directed; also what happened last, and whether it came to an end.
 
         `OutOfTimeError` if it is not compiled in time.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.device.dependence import Cause, Difference
+from ptxlab.device.dependence import Cause, ScheduleDifference
 from ptxlab.device.multicast import Multicast
 from ptxlab.device.structures import leaves
 from ptxlab.device.tensor_maps import TensorMap
@@ -50,7 +50,7 @@ def marks_of(outputs: Outputs) -> Marks:
     return {name: blake2b(np.ascontiguousarray(array).tobytes()).digest() for name, array in outputs.items()}
 
 
-def differences(tried: Sequence[Tried], run: Callable[[int], Outputs]) -> tuple[Difference, ...]:
+def differences(tried: Sequence[Tried], run: Callable[[int], Outputs]) -> tuple[ScheduleDifference, ...]:
     """The outputs that differ from those of the first seed; `run` has the outputs of a seed again."""
     first, *others = tried
     changed: dict[str, list[int]] = {}
@@ -64,8 +64,10 @@ def differences(tried: Sequence[Tried], run: Callable[[int], Outputs]) -> tuple[
     values = {seed: run(seed) for seed in seeds}
     start = first.schedule.seed
     return tuple(
-        Difference(name, _apart(values[start][name], values[found[0]][name]), values[start][name].size, start, found[0],
-                   tuple(found))
+        ScheduleDifference(
+            name, _apart(values[start][name], values[found[0]][name]), values[start][name].size, start, found[0],
+            tuple(found),
+        )
         for name, found in changed.items()
     )  # fmt: skip
 

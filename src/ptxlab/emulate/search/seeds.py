@@ -16,7 +16,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device.coverage import Coverage, Schedule
-from ptxlab.device.host_memory import Pointer, RawParameter
+from ptxlab.device.host_memory import HostPointer, RawParameter
 from ptxlab.device.multicast import Multicast
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
@@ -182,12 +182,12 @@ def copies_of(args: Sequence[Any]) -> list[Any]:
     every = [leaf for value in args for leaf in leaves(value)]
     arrays = [array for leaf in every for array in arrays_of(leaf)]
     copies = {id(array): array.copy() for array in arrays if hasattr(array, "__array_interface__")}
-    memories = {id(leaf.memory): leaf.memory.copy() for leaf in every if isinstance(leaf, (Pointer, RawParameter))}
+    memories = {id(leaf.memory): leaf.memory.copy() for leaf in every if isinstance(leaf, (HostPointer, RawParameter))}
 
     def copied(leaf: Any) -> Any:
         if isinstance(leaf, TensorMap):
             return replace(leaf, array=copies.get(id(leaf.array), leaf.array))
-        if isinstance(leaf, (Pointer, RawParameter)):
+        if isinstance(leaf, (HostPointer, RawParameter)):
             return replace(leaf, memory=memories[id(leaf.memory)])
         if isinstance(leaf, Multicast):
             return Multicast([copies[id(array)] for array in leaf.arrays])

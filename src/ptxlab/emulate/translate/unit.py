@@ -183,7 +183,7 @@ class Unit:
         """The name of a table of bytes beside the code of the kernel."""
         return self._tables.setdefault(content, f"@table.{len(self._tables)}")
 
-    def lay_out_locals(self, function: ir.Function) -> layout.Layout:
+    def lay_out_locals(self, function: ir.Function) -> layout.MemoryLayout:
         return layout.locals_of(self.module, function)
 
     def address_of(self, function: Function, variable: ir.Variable) -> LlvmValue:

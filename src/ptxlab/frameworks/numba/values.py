@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from ptxlab.device.host_memory import Pointer, RawParameter
+from ptxlab.device.host_memory import HostPointer, RawParameter
 from ptxlab.frameworks.arrays import Arrays, bytes_at
 
 _WORD = ctypes.c_int64
@@ -24,7 +24,7 @@ class Values:
         self._kept: list[Any] = []
         self._types = import_module("numba.cuda").types
 
-    def parameters(self, type: object, value: Any, name: str) -> Iterator[Pointer | RawParameter]:
+    def parameters(self, type: object, value: Any, name: str) -> Iterator[HostPointer | RawParameter]:
         """The parameters that an argument becomes."""
         for extension in reversed(self.extensions):
             type, value = extension.prepare_args(type, value, stream=0, retr=self.after)
@@ -64,20 +64,20 @@ class Values:
     def _raw(self, scalar: Any) -> RawParameter:
         return RawParameter(self.arrays.memory, bytes(scalar))
 
-    def _array(self, value: Any, name: str) -> Iterator[Pointer | RawParameter]:
+    def _array(self, value: Any, name: str) -> Iterator[HostPointer | RawParameter]:
         """An array is two null pointers, its size, the size of an element, its address, its shape and its strides."""
         array = self._host(value)
         yield from (self._raw(_WORD(number)) for number in (0, 0, array.size, array.itemsize))
         yield self.arrays.pointer(array, name)
         yield from (self._raw(_WORD(number)) for number in (*array.shape, *array.strides))
 
-    def _record(self, value: object, name: str) -> Pointer:
+    def _record(self, value: object, name: str) -> HostPointer:
         record = self._host(value)
         address = record.__array_interface__["data"][0]
         data = bytes_at(address, record.dtype.itemsize)
         self._kept += [record, data]
         region = self.arrays.memory.add(data, name)
-        return Pointer(self.arrays.memory, region.base, name)
+        return HostPointer(self.arrays.memory, region.base, name)
 
     def _host(self, value: Any) -> Any:
         """The array of NumPy; a kernel changes a copy of what `cuda.In` names."""

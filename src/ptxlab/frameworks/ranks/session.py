@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from ptxlab.device.host_memory import HostMemory, Pointer
+from ptxlab.device.host_memory import HostMemory, HostPointer
 from ptxlab.device.regions import Region
 from ptxlab.emulate.host.host_order import RANKS
 from ptxlab.frameworks.arrays import Arrays
@@ -130,10 +130,10 @@ class Ranks:
         kernel = launcher.module[launcher.name]
         self._kernels[id(kernel)] = launcher
         for value in made.values:
-            region = self.memory.at(value.address) if isinstance(value, Pointer) else None
+            region = self.memory.at(value.address) if isinstance(value, HostPointer) else None
             if region is not None:
                 self.node.memory.name(region, value.name.partition("`")[2].rstrip("`)"))
-        passed = [struct.pack("<Q", one.address) if isinstance(one, Pointer) else one for one in made.values]
+        passed = [struct.pack("<Q", one.address) if isinstance(one, HostPointer) else one for one in made.values]
         self.node[self.turns.device].launch(kernel, made.grid, made.block, passed, **made.own)
 
     def keep(self, *objects: object) -> None:

@@ -11,7 +11,7 @@ from ..held import held_by_mma, holds
 from ..machine import Machine
 from ..operation import computes
 from ..units.fragment import ELEMENT_BITS, registers
-from ..units.layouts import Fragments, fragments
+from ..units.layouts import FragmentLayouts, fragments
 from ..units.warp_mma import Vector, collect, mma_of
 
 Slots = dict[str, Any]  # keyword arguments of `form`
@@ -86,7 +86,7 @@ EQUAL: Slots = {"types": FP8_MATRICES, "where": same_result}
 EQUAL_PADDED: Slots = {"types": FP8_MATRICES | {"b": "1 b32 special padded reg"}, "where": same_result}
 
 
-def layouts_of(m: Modifiers) -> Fragments:
+def layouts_of(m: Modifiers) -> FragmentLayouts:
     """Which lane holds which element of the four matrices."""
     return fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, alayout=m.alayout, blayout=m.blayout)
 

@@ -10,7 +10,7 @@ from ..held import held_by_mma, holds
 from ..machine import Machine, Value
 from ..operation import computes
 from ..units.fragment import registers
-from ..units.layouts import Fragments, fragments
+from ..units.layouts import FragmentLayouts, fragments
 from ..units.warp_mma import Vector, collect, mma_of
 from .matrix import FAMILY_120, ROW_COL, Slots
 
@@ -75,7 +75,7 @@ def bits_of(m: Modifiers) -> int:
     return 8 if m.kind == "kind::mxf8f6f4" else 4
 
 
-def layouts_of(m: Modifiers) -> Fragments:
+def layouts_of(m: Modifiers) -> FragmentLayouts:
     """Which lane holds which element of the four matrices."""
     return fragments(m.shape, m.atype, m.btype, "f32", "f32", bits=bits_of(m), sparse=bool(m.variant))
 

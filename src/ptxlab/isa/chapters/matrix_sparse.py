@@ -8,7 +8,7 @@ from ..form import Modifiers, Specification, form
 from ..held import held_by_mma, holds
 from ..machine import Machine, Value
 from ..operation import computes
-from ..units.layouts import Fragments, fragments
+from ..units.layouts import FragmentLayouts, fragments
 from ..units.warp_mma import Vector, collect, mma_of
 from .matrix import (
     ANY_HALF,
@@ -57,7 +57,7 @@ KIND_OPERANDS = operands("0..0", c="")
 EQUAL: Slots = {"types": KIND_OPERANDS, "where": same_result}
 
 
-def layouts_of(m: Modifiers) -> Fragments:
+def layouts_of(m: Modifiers) -> FragmentLayouts:
     """Which lane holds which element of the four matrices."""
     return fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, sparse=True)
 

@@ -14,8 +14,8 @@ from ..operation import computes
 from ..targets import target_named
 from ..types import type_named
 from ..units.fragment import extents, registers
-from ..units.fragment_memory import Matrix, load, store
-from ..units.layouts import Fragments, opaque_accumulator, opaque_fragments, opaque_multiplicand
+from ..units.fragment_memory import StridedMatrix, load, store
+from ..units.layouts import FragmentLayouts, opaque_accumulator, opaque_fragments, opaque_multiplicand
 from ..units.warp_mma import Vector, collect, mma_of
 from ..vocabulary import SHARED
 from .matrix import ANY_LAYOUT, F64, ROW_COL, Slots
@@ -96,7 +96,7 @@ def is_shared(m: Modifiers) -> bool:
     return (m.space or "").startswith("shared")
 
 
-def layouts_of(m: Modifiers) -> Fragments:
+def layouts_of(m: Modifiers) -> FragmentLayouts:
     """Which lane holds which element of the four matrices of a multiplication."""
     return opaque_fragments(m.shape, *types_of(m), m.ctype, m.dtype)
 
@@ -116,7 +116,7 @@ def moved_matrix(name: str, m: Modifiers) -> Iterator[Held]:
     yield Held(name, f"{name.upper()}, {extent(shown)} {m.type}{REMARK}", layout, is_transposed=name == "b")
 
 
-def located(k: Machine, m: Modifiers, matrix: str, p: AddressValue, stride: Value | None) -> Matrix:
+def located(k: Machine, m: Modifiers, matrix: str, p: AddressValue, stride: Value | None) -> StridedMatrix:
     """The matrix that a load or store is about. B is laid out transposed, so its columns are rows."""
     rows, columns, depth = extents(m.shape)
     by_rows = m.layout == "row"
@@ -128,7 +128,7 @@ def located(k: Machine, m: Modifiers, matrix: str, p: AddressValue, stride: Valu
         across = rows if matrix == "a" else columns
         by_rows = by_rows == (matrix == "a")
         leading = depth if by_rows else across
-    return Matrix(k, p, layout, by_rows, leading if stride is None else stride)
+    return StridedMatrix(k, p, layout, by_rows, leading if stride is None else stride)
 
 
 @form(unaligned(LOAD_A), shape=FIRST_SHAPES, type="f16", **FIRST_ACCESS, **moved("a"), since=IMPLIED)

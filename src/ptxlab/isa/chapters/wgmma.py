@@ -15,7 +15,7 @@ from ..units.descriptor import K_MAJOR, MN_MAJOR
 from ..units.fragment import registers
 from ..units.rearrangement import converge
 from ..units.warp_mma import ALL_LANES, Vector
-from ..units.warpgroup import WarpgroupMma, collect
+from ..units.warpgroup import WarpgroupMultiplication, collect
 from ..units.warpgroup_multiplication import IN_REGISTERS
 from .matrix import Slots
 
@@ -77,7 +77,7 @@ def multiply(opcode: str, operands: str, *, k: int, selector: str = "", **slots:
 def quarter(m: Modifiers) -> Iterator[Held]:
     """What one warp holds; B, and A unless it is in registers, are in shared memory."""
     selector = 0 if m.sp else None
-    mma = WarpgroupMma(m.shape, m.atype, m.btype, m.dtype, IN_REGISTERS, K_MAJOR, selector=selector)
+    mma = WarpgroupMultiplication(m.shape, m.atype, m.btype, m.dtype, IN_REGISTERS, K_MAJOR, selector=selector)
     a, d = mma.fragments
     rows = "rows 0 to 15, of the first warp; the next three hold 16 rows each in the same way"
     yield Held("a", f"A in registers, {extent(a)} {m.atype}: {rows}", a)
@@ -127,7 +127,7 @@ def wgmma_mma_async(
     trans_b: int | None,
 ) -> Vector:
     """Start the product of A and B, added to `d` if `scale_d` holds; with `.sp` only half of A is stored."""
-    mma = WarpgroupMma(
+    mma = WarpgroupMultiplication(
         m.shape,
         m.atype,
         m.btype,

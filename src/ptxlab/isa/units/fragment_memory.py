@@ -43,7 +43,7 @@ def _at(parts: tuple[int, int, int], lane: int) -> int:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class StridedMatrix:
     """A matrix in memory: its first element, and how many elements are between rows, or columns, of it."""
 
     k: Machine
@@ -76,7 +76,7 @@ class Matrix:
         return all(b[0] == a[0] + 1 for a, b in pairwise(minor))
 
 
-def load(matrix: Matrix, registers: int) -> Vector:
+def load(matrix: StridedMatrix, registers: int) -> Vector:
     """The registers of a lane; if there are more than it takes, they repeat."""
     k = matrix.k
     k.collect(converge, ALL_LANES, (), (), aligned=True)
@@ -93,7 +93,7 @@ def load(matrix: Matrix, registers: int) -> Vector:
     return tuple((found * registers)[:registers])
 
 
-def store(matrix: Matrix, values: Vector) -> None:
+def store(matrix: StridedMatrix, values: Vector) -> None:
     """Write the registers of a lane to memory."""
     k = matrix.k
     k.collect(converge, ALL_LANES, (), (), aligned=True)

@@ -219,7 +219,7 @@ def kept_of(size: int) -> int:
 
 
 @dataclass(frozen=True)
-class Fragments:
+class FragmentLayouts:
     """The layouts of a multiplication. B is laid out transposed: a row of `b` is a column of B."""
 
     a: Layout
@@ -240,17 +240,17 @@ def fragments(
     blayout: str = "col",
     bits: int | None = None,
     sparse: bool = False,
-) -> Fragments:
+) -> FragmentLayouts:
     """The layouts of `mma` in this shape; a sparse A is stored without its zeros, in half the columns."""
     m, n, k = extents(shape)
     if shape == "m8n8k4" and atype != "f64":
-        return Fragments(
+        return FragmentLayouts(
             quarter_multiplicand(atype, alayout == "row"),
             quarter_multiplicand(btype, blayout == "col"),
             quarter_accumulator(ctype),
             quarter_accumulator(dtype),
         )
-    return Fragments(
+    return FragmentLayouts(
         multiplicand(m, k // 2 if sparse else k, atype, bits),
         multiplicand(n, k, btype, bits),
         accumulator(m, n, ctype),
@@ -280,9 +280,9 @@ def opaque_accumulator(shape: str, type: str) -> Layout:
 
 
 @cache
-def opaque_fragments(shape: str, atype: str, btype: str, ctype: str, dtype: str) -> Fragments:
+def opaque_fragments(shape: str, atype: str, btype: str, ctype: str, dtype: str) -> FragmentLayouts:
     """The layouts of `wmma.mma` in this shape."""
-    return Fragments(
+    return FragmentLayouts(
         opaque_multiplicand("a", shape, atype),
         opaque_multiplicand("b", shape, btype),
         opaque_accumulator(shape, ctype),

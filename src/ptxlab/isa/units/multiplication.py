@@ -28,7 +28,7 @@ from ptxlab.numbers import parameters, soft
 from ptxlab.numbers.conversion import convert
 from ptxlab.numbers.parameters import RN
 from ptxlab.numbers.tensor_core import F16, Accumulation, widen_f16
-from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, Tile, decode, leave_out, multiply_tile
+from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, TensorCoreTile, decode, leave_out, multiply_tile
 
 ALL_BITS = 0xFFFFFFFF
 LONGEST_ROW = 256
@@ -166,7 +166,7 @@ def multiply_floats(exchange: Pointer[u32], members: u32, mma: FloatMma) -> None
     a = Decoded(significands=scratch(f32, LARGEST_A), exponents=scratch(s32, LARGEST_A))
     b = Decoded(significands=scratch(f32, LARGEST_B), exponents=scratch(s32, LARGEST_B))
     scales: Pointer[s32] = array(s32, MOST_COLUMNS)
-    tile = Tile(
+    tile = TensorCoreTile(
         a=a, b=b, columns=columns, depth=depth, step=mma.step, row_scales=scales, column_scales=scales, sums=sums
     )
     at = RowBlock(copy=0, rows=mma.rows, first=0, count=min(mma.rows, ROWS_AT_ONCE))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ptxlab.native import Pointer, f32, native, s16, s32, s64, scratch, struct, truncate, u32, u64
 from ptxlab.numbers.tensor_core import ABSENT, NAN_F32, SPECIAL, Accumulation, round_to_f32, unpack
-from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, Tile, multiply_tile
+from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, TensorCoreTile, multiply_tile
 
 from .multiplication import LARGEST_A, LARGEST_B, ElementPositions, RowBlock, decode_a, decode_b, element, put
 
@@ -151,7 +151,7 @@ def multiply_scaled(exchange: Pointer[u32], members: u32, mma: ScaledMma) -> Non
             row_scales[i] = scale_exponent(left[i])
         for j in range(COLUMNS):
             column_scales[j] = scale_exponent(right[j])
-        tile = Tile(
+        tile = TensorCoreTile(
             a=a, b=b, columns=COLUMNS, depth=depth, step=depth, row_scales=row_scales, column_scales=column_scales,
             sums=sums,
         )  # fmt: skip

@@ -34,7 +34,7 @@ MOST_PIXELS = 1024
 ADDRESS_BITS = 57
 
 
-class Field(NamedTuple):
+class FlagBits(NamedTuple):
     """Bits of `FLAGS`."""
 
     shift: int
@@ -46,16 +46,16 @@ class Field(NamedTuple):
         return ((1 << self.bits) - 1) << self.shift
 
 
-IS_IM2COL = Field(0, 1)  # `.im2col::w` and `.im2col::w::128` have the same maps
-RANK = Field(4, 3)  # less 1
-TYPE = Field(7, 4)
-INTERLEAVE = Field(11, 2)
-SWIZZLE = Field(13, 2)
-FILL = Field(15, 1)
-TENSOR_FLOAT = Field(16, 1)  # f32 is rounded to tf32
-PROMOTION = Field(17, 2)
-ATOMICITY = Field(19, 3)
-SWIZZLE_96 = Field(22, 1)
+IS_IM2COL = FlagBits(0, 1)  # `.im2col::w` and `.im2col::w::128` have the same maps
+RANK = FlagBits(4, 3)  # less 1
+TYPE = FlagBits(7, 4)
+INTERLEAVE = FlagBits(11, 2)
+SWIZZLE = FlagBits(13, 2)
+FILL = FlagBits(15, 1)
+TENSOR_FLOAT = FlagBits(16, 1)  # f32 is rounded to tf32
+PROMOTION = FlagBits(17, 2)
+ATOMICITY = FlagBits(19, 3)
+SWIZZLE_96 = FlagBits(22, 1)
 FIELDS = (
     IS_IM2COL, RANK, TYPE, INTERLEAVE, SWIZZLE, FILL, TENSOR_FLOAT, PROMOTION, ATOMICITY, SWIZZLE_96,
 )  # fmt: skip

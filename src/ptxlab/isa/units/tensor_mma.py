@@ -13,7 +13,7 @@ from ptxlab.numbers.tensor_core import F16 as TO_F16
 from ptxlab.numbers.tensor_core import F32 as TO_F32
 from ptxlab.numbers.tensor_core import MANTISSA_BITS, Accumulation
 from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, multiply_tile
-from ptxlab.numbers.tensor_core_tiles import Tile as Products
+from ptxlab.numbers.tensor_core_tiles import TensorCoreTile as Products
 
 from .instruction_descriptor import DEPTHS, I8, MXF4, MXF8F6F4, PAIR, TF32, depth_of
 from .tensor_matrix import (

@@ -9,7 +9,7 @@ from ptxlab.native import Pointer, array, f32, native, s16, s32, scratch, table,
 from ptxlab.numbers.tensor_core import F32 as TO_F32
 from ptxlab.numbers.tensor_core import MANTISSA_BITS, Accumulation
 from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, multiply_tile
-from ptxlab.numbers.tensor_core_tiles import Tile as Products
+from ptxlab.numbers.tensor_core_tiles import TensorCoreTile as Products
 
 from .instruction_descriptor import depth_of, stored_depth_of
 from .multiplication_scaled import MOST_SUMS, scale_exponent, scale_sums

@@ -20,7 +20,7 @@ from ..machine import Machine, Value
 from ..targets import target_named
 from ..undefined import following_mma
 from .fragment import ELEMENT_BITS
-from .layouts import Fragments, kept_of, metadata
+from .layouts import FragmentLayouts, kept_of, metadata
 from .multiplication import (
     BitMma,
     DoubleMma,
@@ -47,7 +47,7 @@ UNUSED = (0,)  # a table that the function does not read
 class WarpMma:
     """A multiplication: its layouts, the registers of each operand, and what the modifiers say."""
 
-    fragments: Fragments
+    fragments: FragmentLayouts
     registers: tuple[int, int, int]
     """32-bit registers of A, B and C: where the next one starts in the lane exchange buffer."""
     atype: str
@@ -84,7 +84,7 @@ def words(values: Vector | Value) -> int:
     return sum(-(-part.type.width // 32) for part in parts)
 
 
-def mma_of(m: Modifiers, fragments: Fragments, a: Vector, b: Vector, c: Vector, **more: Any) -> WarpMma:
+def mma_of(m: Modifiers, fragments: FragmentLayouts, a: Vector, b: Vector, c: Vector, **more: Any) -> WarpMma:
     """The MMA that modifiers and operands specify; without `.atype` the multiplicands are f16."""
     return WarpMma(
         fragments,

@@ -39,7 +39,7 @@ HEAD = 6  # words between the accumulators and A: descriptor of A, number of the
 
 
 @dataclass(frozen=True)
-class WarpgroupMma:
+class WarpgroupMultiplication:
     """A multiplication by a warpgroup. `a_major` and `b_major` are as `descriptor.py` and `IN_REGISTERS` have them."""
 
     shape: str
@@ -81,8 +81,8 @@ class WarpgroupMma:
 
 
 def collect(
-    k: Machine, mma: WarpgroupMma, d: Vector, a: Vector | None, a_desc: Value | None, b_desc: Value, scale_d: Value,
-    metadata: Value | None,
+    k: Machine, mma: WarpgroupMultiplication, d: Vector, a: Vector | None, a_desc: Value | None, b_desc: Value,
+    scale_d: Value, metadata: Value | None,
 ) -> Vector:  # fmt: skip
     """Multiply what the descriptors name, and add it to `d`."""
     read(k, mma, a_desc, b_desc)
@@ -94,7 +94,7 @@ def collect(
     return k.collect(function, ALL_LANES, inputs, ["b32"] * len(d), statics=statics, aligned=True, reads_shared=True)
 
 
-def read(k: Machine, mma: WarpgroupMma, a_desc: Value | None, b_desc: Value) -> None:
+def read(k: Machine, mma: WarpgroupMultiplication, a_desc: Value | None, b_desc: Value) -> None:
     """Track the memory that a warp reads: its own rows of A, and all of B."""
     each = CHUNK * 8 // mma.bits  # elements of a chunk
     if a_desc is not None and mma.a_major == K_MAJOR:
@@ -113,7 +113,7 @@ def read(k: Machine, mma: WarpgroupMma, a_desc: Value | None, b_desc: Value) -> 
 
 
 @cache
-def plan(mma: WarpgroupMma, accumulators: int) -> tuple[Callable[..., Any], Statics]:
+def plan(mma: WarpgroupMultiplication, accumulators: int) -> tuple[Callable[..., Any], Statics]:
     """The function that multiplies, and its constants; D takes so many registers."""
     common = _common(mma, accumulators)
     if mma.atype == "b1":
@@ -124,7 +124,7 @@ def plan(mma: WarpgroupMma, accumulators: int) -> tuple[Callable[..., Any], Stat
     return multiply_shared_floats, (_floats(mma, common),)
 
 
-def _common(mma: WarpgroupMma, accumulators: int) -> SharedMma:
+def _common(mma: WarpgroupMultiplication, accumulators: int) -> SharedMma:
     a, d = mma.fragments
     held = accumulators + HEAD
     registers = a.registers if mma.a_major == IN_REGISTERS else 0
@@ -148,7 +148,7 @@ def _common(mma: WarpgroupMma, accumulators: int) -> SharedMma:
     )
 
 
-def _floats(mma: WarpgroupMma, common: SharedMma) -> SharedFloatMma:
+def _floats(mma: WarpgroupMultiplication, common: SharedMma) -> SharedFloatMma:
     kinds = {"f16": WARPGROUP.half, "bf16": WARPGROUP.half, "tf32": WARPGROUP.tf32}
     step = kinds.get(mma.atype, WARPGROUP.fp8)
     a_format, b_format = NUMBER_OF[mma.atype], NUMBER_OF[mma.btype]

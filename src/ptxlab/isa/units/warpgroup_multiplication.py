@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ptxlab.native import Pointer, array, count_ones, f32, native, s32, s64, scratch, struct, u8, u32, u64
 from ptxlab.numbers.tensor_core import Accumulation
-from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, Tile, decode, leave_out, multiply_tile
+from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, TensorCoreTile, decode, leave_out, multiply_tile
 
 from .descriptor import MN_MAJOR, chunk_offset
 from .multiplication import column_of, element, put
@@ -181,7 +181,9 @@ def multiply_shared_floats(exchange: Pointer[u32], members: u32, memory: Pointer
     mask: u32 = u32(0xFFFFFFFF) >> (32 - mma.d_bits)
     for e in range(columns * ROWS_AT_ONCE):
         sums[e] = element(exchange, common.d_positions[e]) & mask if adds != 0 else u32(0)
-    tile = Tile(a=a, b=b, columns=columns, depth=depth, step=depth, row_scales=scales, column_scales=scales, sums=sums)
+    tile = TensorCoreTile(
+        a=a, b=b, columns=columns, depth=depth, step=depth, row_scales=scales, column_scales=scales, sums=sums
+    )
     multiply_tile(tile, mma.accumulation)
     for e in range(columns * ROWS_AT_ONCE):
         put(exchange, common.d_positions[e] + (common.results << 10), mma.d_bits, sums[e])

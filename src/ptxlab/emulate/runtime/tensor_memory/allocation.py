@@ -8,7 +8,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import STORE
 from ptxlab.emulate.abi.faults import BAD_ALLOCATION, NO_MEMORY, TENSOR_LEAK, AllocationReason
 from ptxlab.emulate.abi.state import Block, Thread
-from ptxlab.emulate.abi.tensor_memory import UNITS, Tensor, TensorAccess
+from ptxlab.emulate.abi.tensor_memory import UNITS, TensorAccess, TensorMemoryState
 from ptxlab.emulate.runtime.memory.memory import fail, fail_because
 from ptxlab.emulate.runtime.order.tensor_happens_before import OTHER
 from ptxlab.emulate.runtime.order.tensor_order import end_tensor_order, note_tensor
@@ -18,7 +18,7 @@ from ptxlab.isa.undefined import leave_undefined
 from ptxlab.isa.units.tensor_memory import COLUMNS, LANES
 from ptxlab.native import Pointer, calloc, cast, free, native, size_of, u8, u32, u64
 
-TENSOR_SIZE = size_of(Tensor)
+TENSOR_SIZE = size_of(TensorMemoryState)
 UNIT = 32
 
 
@@ -59,22 +59,22 @@ def allocate_columns(thread: Pointer[Thread], columns: u32, instruction: u32) ->
 
 
 @native
-def tensor_of(thread: Pointer[Thread], instruction: u32) -> Pointer[Tensor]:
+def tensor_of(thread: Pointer[Thread], instruction: u32) -> Pointer[TensorMemoryState]:
     """The tensor memory of a block, which is allocated when it is first asked for."""
     block = thread.block
     if cast(u64, block.tensor) == 0:
-        block.tensor = cast(Pointer[Tensor], calloc(1, TENSOR_SIZE))
+        block.tensor = cast(Pointer[TensorMemoryState], calloc(1, TENSOR_SIZE))
         if cast(u64, block.tensor) != 0:
             block.tensor.cells = cast(Pointer[u32], calloc(LANES * COLUMNS, 4))
         if cast(u64, block.tensor) == 0 or cast(u64, block.tensor.cells) == 0:
             fail(thread, NO_MEMORY, instruction, 0)
-            return cast(Pointer[Tensor], 0)
+            return cast(Pointer[TensorMemoryState], 0)
         leave_undefined(cast(Pointer[u8], block.tensor.cells), LANES * COLUMNS * 4)
     return block.tensor
 
 
 @native
-def allocated_columns(tensor: Pointer[Tensor]) -> u32:
+def allocated_columns(tensor: Pointer[TensorMemoryState]) -> u32:
     total: u32 = 0
     for unit in range(UNITS):
         total += tensor.sizes[unit]
@@ -153,7 +153,7 @@ def end_tensor(block: Pointer[Block]) -> None:
     free(cast(Pointer[u8], tensor.cells))
     free_operations(tensor)
     free(cast(Pointer[u8], tensor))
-    block.tensor = cast(Pointer[Tensor], 0)
+    block.tensor = cast(Pointer[TensorMemoryState], 0)
 
 
 CALLED = (

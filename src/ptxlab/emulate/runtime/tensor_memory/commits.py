@@ -10,7 +10,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, OFFSET_MASK
 from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.emulate.abi.state import Thread
-from ptxlab.emulate.abi.tensor_memory import Operation
+from ptxlab.emulate.abi.tensor_memory import TensorOperation
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
 from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.asynchronous.mbarriers import arrive_at_phase, target_of
@@ -66,7 +66,7 @@ def has_barrier(thread: Pointer[Thread], barrier: u64, number: u32, instruction:
 
 
 @native
-def complete_barriers(thread: Pointer[Thread], operation: Pointer[Operation]) -> None:
+def complete_barriers(thread: Pointer[Thread], operation: Pointer[TensorOperation]) -> None:
     """Arrive at an mbarrier, or at those of several blocks."""
     known = address_of(operation.known)
     if operation.blocks == 0:

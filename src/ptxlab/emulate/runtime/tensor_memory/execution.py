@@ -7,7 +7,7 @@ continue without them, or when the block ends. What they read and write is inspe
 from __future__ import annotations
 
 from ptxlab.emulate.abi.state import Block
-from ptxlab.emulate.abi.tensor_memory import Operation
+from ptxlab.emulate.abi.tensor_memory import TensorOperation
 from ptxlab.emulate.runtime.tensor_memory.commits import complete_barriers
 from ptxlab.emulate.runtime.tensor_memory.copies import copy_in
 from ptxlab.emulate.runtime.tensor_memory.metadata import judge_metadata
@@ -20,7 +20,7 @@ from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
 
 @native
-def multiply(block: Pointer[Block], operation: Pointer[Operation]) -> None:
+def multiply(block: Pointer[Block], operation: Pointer[TensorOperation]) -> None:
     """Do an MMA: in its block, or the parts of both blocks of a pair, which have half of B each."""
     mma = address_of(operation.mma)
     thread = block.threads + operation.thread

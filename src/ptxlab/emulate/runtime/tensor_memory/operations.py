@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.faults import NO_MEMORY
 from ptxlab.emulate.abi.state import Thread
-from ptxlab.emulate.abi.tensor_memory import Operation, Tensor
+from ptxlab.emulate.abi.tensor_memory import TensorMemoryState, TensorOperation
 from ptxlab.emulate.runtime.memory.memory import fail
 from ptxlab.emulate.runtime.order.vector_clocks import forget
 from ptxlab.native import (
@@ -21,7 +21,7 @@ from ptxlab.native import (
     u64,
 )
 
-OPERATION_SIZE = size_of(Operation)
+OPERATION_SIZE = size_of(TensorOperation)
 
 # What an operation is.
 MULTIPLY = 1
@@ -31,10 +31,10 @@ SHIFT = 4
 
 
 @native
-def next_operation(thread: Pointer[Thread], what: u32, instruction: u32) -> Pointer[Operation]:
+def next_operation(thread: Pointer[Thread], what: u32, instruction: u32) -> Pointer[TensorOperation]:
     """One more operation, all zeros but for the thread that starts it; null if there is no memory for it."""
     tensor = thread.block.tensor
-    operation: Pointer[Operation] = append(tensor.operations)
+    operation: Pointer[TensorOperation] = append(tensor.operations)
     if cast(u64, operation) == 0:
         fail(thread, NO_MEMORY, instruction, 0)
         return operation
@@ -53,7 +53,7 @@ def note_start(thread: Pointer[Thread]) -> None:
 
 
 @native
-def drop_operation(tensor: Pointer[Tensor]) -> None:
+def drop_operation(tensor: Pointer[TensorMemoryState]) -> None:
     """Take the oldest operation, which is done, off the list."""
     forget(address_of(tensor.operations.items.known))
     tensor.operations.count -= 1
@@ -66,7 +66,7 @@ def drop_operation(tensor: Pointer[Tensor]) -> None:
 
 
 @native
-def free_operations(tensor: Pointer[Tensor]) -> None:
+def free_operations(tensor: Pointer[TensorMemoryState]) -> None:
     """Give back the list, and what is not done."""
     for index in range(tensor.operations.count):
         forget(address_of(tensor.operations.items[index].known))
