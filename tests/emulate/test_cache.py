@@ -76,7 +76,12 @@ def test_what_the_emulator_loads_besides_makes_no_machine_code() -> None:
         "for module in pkgutil.iter_modules(folder.__path__): __import__(f'{folder.__name__}.{module.name}')\n"
         "print(*(name for name in sys.modules if name.startswith('ptxlab.')))"
     )
-    assert {name.split(".")[1] for name in shown.split()} - set(PACKAGES) == {"report", "services", "toolchain"}
+    assert {name.split(".")[1] for name in shown.split()} - set(PACKAGES) == {
+        "report",
+        "services",
+        "toolchain",
+        "values",
+    }
 
 
 @pytest.mark.slow

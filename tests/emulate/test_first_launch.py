@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import ptxlab
+from ptxlab.emulate.abi import entries
 from ptxlab.emulate.runtime.table import ENTRIES
-from ptxlab.emulate.translate import building, compile, effort
+from ptxlab.emulate.translate import building, compile, effort, runtime_building
 from ptxlab.native import cache
+from ptxlab.native.functions import signature
 from ptxlab.native.translate import reachable
 from ptxlab.pytest_plugin.case import Case, differences
 
@@ -59,7 +61,7 @@ def test_it_does_not_wait_and_later_ones_are_optimized(started: list[str], monke
     assert started == ["0"]
     assert compile._awaited == {False}
     assert len(compile._hasty) == 1
-    cache.cached(compile._runtime_key(False), lambda: building._packed(code))  # as the other process does
+    cache.cached(compile._runtime_key(False), lambda: building.packed(code))  # as the other process does
     launch(64)
     assert (started, compile._awaited, compile._hasty) == (["0"], set(), {})
     assert list(compile._linked) == [False]
@@ -105,10 +107,31 @@ def test_without_a_cache_or_a_process_it_waits(started: list[str], monkeypatch: 
     assert compile._awaited == set()
 
 
+def test_the_host_calls_functions_that_there_are() -> None:
+    symbols = {value for name, value in vars(entries).items() if name.isupper()}
+    assert symbols == {signature(function).symbol for function in ENTRIES}
+
+
+def test_a_new_kernel_imports_little_of_the_runtime(tmp_path: Path) -> None:
+    """What it calls is declared by what is kept; `benchmarks/start.py` measures the time."""
+    compile.runtime_code()
+    launch = "--block", "64", "--arg", "u32[64]"
+    runtime = None
+    for number in range(2):
+        (tmp_path / "k.ptx").write_text(f"{TEXT}// {time.time()} {number}")
+        code = "import sys; from ptxlab.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+        command = [sys.executable, "-c", code, "run", str(tmp_path / "k.ptx"), *launch]
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert "no errors or warnings" in shown.stdout, shown.stderr
+        runtime = {name for name in shown.stderr.split() if name.startswith("ptxlab.emulate.runtime.")}
+    assert runtime is not None
+    assert len(runtime) <= 12, sorted(runtime)
+
+
 def test_nothing_asynchronous_is_started_by_what_the_host_calls() -> None:
     """A kernel that starts nothing asynchronous does without what lets it continue."""
-    assert set(building.DELIVERED).isdisjoint(reachable(ENTRIES))
-    assert set(building.DELIVERED.values()) <= set(reachable(ENTRIES))
+    assert set(runtime_building.DELIVERED).isdisjoint(reachable(ENTRIES))
+    assert set(runtime_building.DELIVERED.values()) <= set(reachable(ENTRIES))
 
 
 @pytest.mark.bulk(one_in=100)

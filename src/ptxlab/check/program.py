@@ -6,7 +6,7 @@ the instructions of a mnemonic, or a function's flow.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from ptxlab import ir
@@ -18,6 +18,7 @@ from ptxlab.isa.operand import Expected, Shape, limited
 from ptxlab.isa.table import heads
 from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 from ptxlab.report.nearest import nearest
+from ptxlab.values import dataclass
 
 from .accesses import KnownAccess, known_accesses
 from .calls import CallGraph

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from ptxlab.cli.described_maps import read_numbers
 from ptxlab.cli.plain_arguments import TYPES, Argument, Known, Seed
+from ptxlab.values import dataclass
 
 NULL, AGAIN, MAP, IM2COL, STRUCTURE = "null", "an array again", "map", "im2col", "a structure"
 _COMMON = ("swizzle", "element_strides", "l2_promotion", "fill", "interleave", "type")

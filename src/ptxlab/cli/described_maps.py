@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.device.tensor_map_checks import Options

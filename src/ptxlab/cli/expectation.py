@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.cli.outcome import Observed

@@ -8,7 +8,6 @@ whatever is selected.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
@@ -18,6 +17,7 @@ from ptxlab.cli.compiling import project_of
 from ptxlab.cli.findings import is_misuse
 from ptxlab.project import FailOn, Selection, wrong_word
 from ptxlab.report import Diagnostic
+from ptxlab.values import dataclass
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 _GIVEN = "ptxlab.gate"  # in the context: what the options of the command line say

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from ptxlab.cli.findings import show_findings
 from ptxlab.cli.plain_arguments import Argument, spell_shape, type_of
 from ptxlab.report import Diagnostic, Format, render
 from ptxlab.report.terminal import printable_lines
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from numpy import ndarray

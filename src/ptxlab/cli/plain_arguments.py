@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite, isinf, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxlab.cli.files import name_of
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from numpy import dtype, ndarray

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from ptxlab.cli.plain_arguments import Argument
 from ptxlab.cli.programs import gpus_option, is_program, nvcc_option, repeats_option, run_source
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.cli.outcome import Run

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +14,7 @@ import click
 from ptxlab.cli.arguments import make_arguments
 from ptxlab.cli.plain_arguments import Argument
 from ptxlab.report import Diagnostic
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -6,7 +6,7 @@ import ctypes
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from ptxlab import ir
@@ -24,6 +24,7 @@ from ptxlab.device.textures import OPAQUE
 from ptxlab.ir.origin import at_origin
 from ptxlab.isa.types import Type
 from ptxlab.report import Diagnostic, KernelError, error
+from ptxlab.values import dataclass
 
 ARGUMENTS = 0x7000_0000_0000  # where arrays start in the generic address space
 HEAP = 0x7800_0000_0000  # where `malloc` of a kernel does

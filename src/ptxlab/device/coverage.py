@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
+
+from ptxlab.values import dataclass
 
 DEPTHS = 3  # bugs of depth 1 to 3 are searched for by priorities
 MAGNITUDES = 20  # a change point is equally likely to be at 1, at 2 or 3, at 4 to 7, … up to one of so many

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.report import Diagnostic
+from ptxlab.values import dataclass
 
 # What findings say of results, by their codes; each is a cause of its own.
 _CAUSES = {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ptxlab.isa.evidence import MEASURED_ON, Evidence
+from ptxlab.values import dataclass
 
 SHOWN = 6  # instructions that are named
 

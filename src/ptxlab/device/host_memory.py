@@ -7,10 +7,11 @@ as on a GPU: arrays whose addresses the host wrote into another array, and what 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.regions import Region
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     import numpy

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.report import KernelError, error
+from ptxlab.values import dataclass
 
 
 @dataclass

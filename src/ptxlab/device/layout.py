@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ptxlab import ir
 from ptxlab.device.textures import HANDLE_BYTES, HANDLES
 from ptxlab.isa import Jump
 from ptxlab.isa.special_registers import SpecialKind
+from ptxlab.values import dataclass
 
 # Where variables of the module start in the generic address space; arguments of launches are above.
 GLOBALS = 0x10_0000_0000

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.isa.units.multicast_unit import MOST_REPLICAS
+from ptxlab.values import dataclass
 
 MULTICAST = 0x6800_0000_0000  # where multicast addresses start in the generic address space; arrays are above
 STEP = 1 << 36  # from one multicast address to the next

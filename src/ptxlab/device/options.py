@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from numbers import Integral, Real
 from operator import index
 from pathlib import Path
@@ -13,6 +13,7 @@ from ptxlab.device.detectors import DETECTORS
 from ptxlab.device.record import Record
 from ptxlab.isa.gpus import gpu_named
 from ptxlab.report.diagnostic import current_code
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ptxlab import ir
@@ -22,6 +21,7 @@ from ptxlab.isa import Match, Operation
 from ptxlab.isa.extent import TENSOR_MAP
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.types import Type, type_named
+from ptxlab.values import dataclass
 
 MAP = "tensor map"
 POINTER = "pointer"

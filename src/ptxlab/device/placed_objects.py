@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.textures import HANDLE_BYTES, HANDLES, Sampler, Surface, Texture
+from ptxlab.values import dataclass
 
 _ROOM = 1 << 32  # addresses that are left for a surface and what is around it
 SURFACES = 0x6000_0000_0000  # where surfaces start in the generic address space; arrays are above

@@ -8,7 +8,6 @@ clear from the alignment of the parameter. `{0: map, 136: 1.0}` says the offsets
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any
 
@@ -19,6 +18,7 @@ from ptxlab.device.structures import PointerArray, is_container
 from ptxlab.device.structures import fields as values_of
 from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
 from ptxlab.device.tensor_maps import TensorMap
+from ptxlab.values import dataclass
 
 POINTER_BYTES = 8
 MAP_ALIGNMENT = 64

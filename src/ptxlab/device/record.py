@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
+
+from ptxlab.values import dataclass
 
 LIMIT = 100_000_000  # steps of threads
 MOST_WARPS = 64

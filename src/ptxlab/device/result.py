@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from ptxlab.device.dependence import Cause, Dependence, ScheduleDifference, depe
 from ptxlab.device.fidelity import Fidelity
 from ptxlab.report import Diagnostic, summary
 from ptxlab.services import service
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy
 
 from ptxlab.device import tensor_map_checks as checks
 from ptxlab.isa.units import tensor_map as layout
+from ptxlab.values import dataclass
 
 BYTES = layout.BYTES
 # Types of elements by what NumPy, ml_dtypes and torch call them; there are no signed bytes, and 8-bit floats are bytes.

@@ -7,8 +7,9 @@ several channels. PTX goes the other way: coordinates in an instruction start wi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     import numpy

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ptxlab.explain.instructions import explain_forms, find_forms, form_as_dict, what_is_unknown
 from ptxlab.explain.pages import page_of, pages, summary_of
 from ptxlab.explain.words import explain_word, known_words
 from ptxlab.report.diagnostic import current_code
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.emulate.explain.encoded import Explanation

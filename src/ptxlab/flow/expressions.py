@@ -11,10 +11,10 @@ Nothing is ever lost or guessed: an expression is the value, as a function of it
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ptxlab.isa.types import Type
+from ptxlab.values import dataclass
 
 from .ranges import bounds_of, fold, limits, wrap
 from .steps import Step

@@ -14,7 +14,7 @@ r"""What is known of one function: its instructions, the form of each, and the v
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import prod
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import Flow, flow_of
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Match, Operation, Type
+from ptxlab.values import dataclass
 
 from .chains import Chains
 from .control import Control

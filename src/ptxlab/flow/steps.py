@@ -20,7 +20,7 @@ cast .u64 (1,)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from ptxlab.isa import Match, Operation
@@ -30,6 +30,7 @@ from ptxlab.isa.operand import Expected
 from ptxlab.isa.recorder import EffectRecorder, Placeholder
 from ptxlab.isa.types import Type, type_named
 from ptxlab.isa.undefined import Following
+from ptxlab.values import dataclass
 
 PREDICATE = type_named("pred")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
+from ptxlab.values import dataclass
 
 from .effort import ExhaustedError
 from .numbers import Base, Choice, Number

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ptxlab.ir.items import Function
 from ptxlab.ir.operands import FunctionReference, LabelReference
 from ptxlab.ir.statements import BlockStatement, BranchTargets, Instruction, Label
+from ptxlab.values import dataclass
 
 END = -1
 

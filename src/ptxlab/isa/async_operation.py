@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from ptxlab.values import dataclass
 
 F = TypeVar("F", bound=Callable[..., Any])
 

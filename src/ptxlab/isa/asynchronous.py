@@ -11,8 +11,9 @@ races read it there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
+
+from ptxlab.values import dataclass
 
 from .async_operation import MBARRIER_BYTES, Action, AsyncOperation, step
 from .units.multicast_unit import Multicast

@@ -1,7 +1,8 @@
 """How far from the true result an approximate instruction may be, as the manual states it."""
 
-from dataclasses import dataclass
 from math import inf
+
+from ptxlab.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

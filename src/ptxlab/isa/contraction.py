@@ -5,10 +5,11 @@ contracts the last product of an approximate division: `div.full` and `div.appro
 and a reciprocal. Of a constant it computes that reciprocal itself, rounded to nearest.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from ptxlab.numbers import approximate
+from ptxlab.values import dataclass
 
 from .effects import Effects
 from .floats import ONE, bits, compute, each_float, is_nan, sign_of

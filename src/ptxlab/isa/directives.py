@@ -1,7 +1,8 @@
 """Directives between the parameters of a function and its body (PTX ISA 11.4 and 11.7)."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from ptxlab.values import dataclass
 
 from .targets import Since, since
 

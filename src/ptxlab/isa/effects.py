@@ -22,7 +22,7 @@ and their alignment, `@addresses` says where the recorder does not show it: see 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ptxlab.isa.asynchronous import UNITS, Reduction
@@ -34,6 +34,7 @@ from ptxlab.isa.operand import Expected, expect
 from ptxlab.isa.operation import Operation
 from ptxlab.isa.recorder import Access, EffectRecorder, MemoryOperand, Placeholder, UnitStep, step_named
 from ptxlab.isa.types import type_named
+from ptxlab.values import dataclass
 
 __all__ = ["Access", "Effects", "UnitStep", "effects_of"]
 

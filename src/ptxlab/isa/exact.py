@@ -18,7 +18,7 @@ fails an assertion here, so that the tests find it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.isa.asynchronous import MatrixChunks
@@ -32,6 +32,7 @@ from ptxlab.native import bits_float, f32, f64, float_bits
 from ptxlab.native import types as native
 from ptxlab.native.functions import signature
 from ptxlab.numbers import arithmetic
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.isa.machine import Statics

@@ -3,7 +3,7 @@
 `example` is a piece of a module that uses the feature; the tests ask ptxas about it at `since` and one step below.
 """
 
-from dataclasses import dataclass
+from ptxlab.values import dataclass
 
 from .targets import Since, since
 

@@ -20,10 +20,12 @@ import inspect
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from ptxlab.values import dataclass
 
 from .bound import Bound
 from .jump import Jump

@@ -5,8 +5,9 @@ target such as `sm_90` for a GPU that is not listed.
 """
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from ptxlab.values import dataclass
 
 from .targets import TARGETS, Target, target_named
 

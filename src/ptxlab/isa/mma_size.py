@@ -8,12 +8,12 @@ MmaSize(unit='mma.sync', threads=32, operations=4096)
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from ptxlab.isa.form import Form, Modifiers
 from ptxlab.isa.operation import Operation
 from ptxlab.isa.recorder import UnitStep
 from ptxlab.isa.units.fragment import extents
+from ptxlab.values import dataclass
 
 _QUARTERS = "m8n8k4", "f16"  # each group of eight lanes multiplies matrices of its own
 

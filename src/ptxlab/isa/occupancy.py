@@ -8,7 +8,8 @@ sm_80 on 1 KB of each block's belongs to the driver.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from ptxlab.values import dataclass
 
 from .targets import target_named
 

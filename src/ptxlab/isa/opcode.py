@@ -5,8 +5,9 @@ A file of a million instructions therefore asks the table only a few hundred tim
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
+
+from ptxlab.values import dataclass
 
 from .effects import Effects, effects_of
 from .form import Form, Modifiers, Slot

@@ -52,9 +52,10 @@ Operands at hand are described by their *shape*, a value that is cheap to compar
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from ptxlab.values import dataclass
 
 from .form import Form, Modifiers, Specification, SyntaxOperand
 from .types import TYPES, Type

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, cast
 
 from ptxlab.isa.machine import Value
 from ptxlab.isa.types import Type, type_named
 from ptxlab.numbers import FORMATS, Format, Special, decode
+from ptxlab.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

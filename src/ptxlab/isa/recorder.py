@@ -7,7 +7,7 @@ Operands are placeholders that know their type and name only. What is noted beco
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 from inspect import Signature, signature
 from typing import Any
@@ -18,6 +18,7 @@ from ptxlab.isa.types import Type, type_named
 from ptxlab.isa.undefined import Following
 from ptxlab.isa.units.multicast_unit import Multicast
 from ptxlab.isa.units.texture_unit import Textures
+from ptxlab.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,8 @@ accepts, as does the table; each of `NEWER` is something that ptxas 13.4 accepts
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from ptxlab.values import dataclass
 
 from .operand import Expected, Shape
 from .targets import Target, Version, since

@@ -1,8 +1,9 @@
 """Whether an operand at hand, described by its shape (see `operand.py`), is what a form expects, and if not, why."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from ptxlab.values import dataclass
 
 from .operand import Expected, Shape
 from .selectors import SELECTORS

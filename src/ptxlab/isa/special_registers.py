@@ -6,8 +6,9 @@ must know of a register is its `kind`: they ask for that, never for a name.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from ptxlab.values import dataclass
 
 from .targets import Since, since
 from .types import Type, type_named

@@ -7,8 +7,9 @@ A target names hardware: `sm_80` features are on that chip and every later one, 
 """
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from ptxlab.values import dataclass
 
 Version = tuple[int, int]
 

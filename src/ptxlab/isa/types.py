@@ -3,7 +3,9 @@
 `type_named("f32")` is the one way to get a `Type`; every name has one shared object, so types compare by identity.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ptxlab.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

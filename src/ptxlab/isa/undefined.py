@@ -10,10 +10,10 @@ collective makes of these words.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.native import Pointer, array, copy_bytes, native, u8, u32, u64
+from ptxlab.values import dataclass
 
 from .operation import Operation
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.record import Record
 from ptxlab.device.result import Result
+from ptxlab.values import dataclass
 
 
 @dataclass

@@ -5,9 +5,10 @@ pattern has a value that is either a fraction or one of four special values. Not
 """
 
 import enum
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+
+from ptxlab.values import dataclass
 
 
 class Special(enum.Enum):

@@ -1,9 +1,10 @@
 """Rounding of an exact value to an integer, in every mode PTX has."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
+
+from ptxlab.values import dataclass
 
 Rounding = Literal["rn", "rna", "rz", "rm", "rp", "rs"]
 

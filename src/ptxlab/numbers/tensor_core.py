@@ -12,9 +12,8 @@ exponent above it. Exponents out of range mark zeros, infinities and NaNs, so th
 largest exponent.
 """
 
-from dataclasses import dataclass
-
 from ptxlab.native import Pointer, leading_zeros, native, s16, s32, s64, struct, table, u32, u64
+from ptxlab.values import dataclass
 
 # Exponents that no number has. A zero, or an element that is not there, never decides the alignment; whatever is
 # multiplied with infinity or NaN still has an exponent above SPECIAL // 2, unless it is not there.

@@ -8,8 +8,6 @@ weight one, it is cut by a conversion to an integer. The sum of sixteen such int
 exact in f64, in which it is rounded, too. Steps with infinities and NaNs are left to `add_specials`.
 """
 
-from dataclasses import dataclass
-
 from ptxlab.native import (
     Pointer,
     bits_float,
@@ -26,6 +24,7 @@ from ptxlab.native import (
     u64,
     unlikely,
 )
+from ptxlab.values import dataclass
 
 from .tensor_core import (
     ABSENT,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -19,6 +18,7 @@ from ptxlab.project.paths import matches
 from ptxlab.project.selection import Selection, is_always_shown, is_among, is_selected, wrong_word
 from ptxlab.report import Diagnostic
 from ptxlab.report.nearest import nearest
+from ptxlab.values import dataclass
 
 __all__ = ["FailOn", "Project", "ProjectError", "Selection", "wrong_word"]
 

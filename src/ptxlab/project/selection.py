@@ -6,11 +6,11 @@ A word is a code, or a pattern of codes such as `missing-*`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from ptxlab.report.diagnostic import current_code
 from ptxlab.report.nearest import nearest
+from ptxlab.values import dataclass
 
 _SPECIAL = frozenset("*?[")
 MACHINE = ("missing-tool", "no-gpu")  # what is wrong is this machine, not the file

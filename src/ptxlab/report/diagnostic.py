@@ -7,10 +7,11 @@ nothing of how it is shown; `render` does that.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from ptxlab.report.source import Span
+from ptxlab.values import dataclass
 
 Level = Literal["error", "warning", "note"]
 

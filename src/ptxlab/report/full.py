@@ -7,12 +7,12 @@ last); `_excerpt` writes the marked lines of one source, `_marked_line` one of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 
 from ptxlab.report.diagnostic import Diagnostic, Label
 from ptxlab.report.source import Source
 from ptxlab.report.terminal import Paint, expand, printable
+from ptxlab.values import dataclass
 
 # A line longer than LONGEST is cut to WINDOW characters that begin LEAD characters before its marks.
 LONGEST, WINDOW, LEAD = 160, 120, 30

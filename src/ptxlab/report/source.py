@@ -7,8 +7,10 @@ that a span costs three words while a file is read, and positions only what is s
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
+
+from ptxlab.values import dataclass
 
 
 @dataclass(frozen=True)

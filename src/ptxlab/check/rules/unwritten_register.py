@@ -42,13 +42,13 @@ Right:
 """
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 
 from ptxlab import ir
 from ptxlab.check.paths import Ways
 from ptxlab.ir.effects import Effects, registers_in
 from ptxlab.isa import Match, Operation
 from ptxlab.report import Diagnostic, Label, warning
+from ptxlab.values import dataclass
 
 from ..program import FunctionFacts, Program
 from ..spans import span_of_name

@@ -9,6 +9,9 @@ KNOWN_PHASES = 64  # mbarriers of a block that an explanation can describe
 RECENT_PHASES = 4  # of an mbarrier that it describes
 EARLY_READS = 4  # that are remembered of an mbarrier
 SOURCES = 4  # instructions of a phase whose arrivals it describes
+# How threads come to a barrier: to stay, and as a whole warp.
+WAITS = 1
+ALIGNED = 2
 
 
 @struct

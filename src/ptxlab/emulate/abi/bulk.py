@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxlab.native import Array, struct, u32, u64
+from ptxlab.values import dataclass
 
 # How a copy cuts elements out of a tensor, by the `.mode` of its instruction.
 MODES = {

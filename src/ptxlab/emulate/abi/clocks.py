@@ -13,6 +13,8 @@ from typing import TypeAlias
 from ptxlab.emulate.abi.findings import Finding
 from ptxlab.native import Growable, Pointer, struct, u32, u64
 
+WITH_COPIES = 2  # of a proxy fence: the kernel also writes shared memory by copies that go through the generic proxy
+
 
 @struct
 class ClockEntry:
@@ -128,6 +130,10 @@ class MapUse:
     channel: u32  # of the mbarrier that the copy signals; 0: it signals none
     number: u32  # of the copy, there
     unused: u32
+
+
+SOURCES = 32  # bits of instructions that give undefined values; if there are more, some share one
+STORES = 32  # instructions by which undefined values are stored; if there are more, some share what is known
 
 
 @struct

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 from ptxlab.native import struct, u32, u64
+from ptxlab.values import dataclass
 
 # The kinds.
 OUT_OF_BOUNDS = 1

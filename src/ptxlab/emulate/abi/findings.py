@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 from ptxlab.emulate.abi.tiles import TileRead, WrittenTile
 from ptxlab.native import struct, u32, u64
+from ptxlab.values import dataclass
 
 # The kinds.
 RACE = 1

@@ -7,9 +7,8 @@ which segment it starts, and writes results and addresses to the segment's paylo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxlab.native import Pointer, struct, u8, u32, u64
+from ptxlab.values import dataclass
 
 
 @struct

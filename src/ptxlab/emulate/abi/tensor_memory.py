@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxlab.emulate.abi.clocks import Pages, VectorClock
 from ptxlab.isa.units.tensor_tile import TensorMma
 from ptxlab.native import Array, Growable, Pointer, struct, u32, u64
+from ptxlab.values import dataclass
 
 UNITS = 16  # of 32 columns each: what is allocated
 RECENT = 1024  # operations whose accumulators are remembered
@@ -16,6 +15,8 @@ RECENT_JOINS = 8  # operations of a pair that are remembered
 ALLOCATE = 1
 FREE = 2
 RELINQUISH = 3
+
+SEVERAL = 1 << 31  # of the blocks that a `tcgen05.commit` names: a bit that says that it names them
 
 
 @struct

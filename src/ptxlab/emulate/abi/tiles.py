@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxlab.native import Array, struct, u32, u64
+from ptxlab.values import dataclass
 
 TILES = 32  # that are remembered of a block
 LAYOUTS = 16

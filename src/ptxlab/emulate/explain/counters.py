@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ptxlab import ir
 from ptxlab.device.fidelity import Fidelity
 from ptxlab.emulate.abi import address_spaces
+from ptxlab.emulate.abi.amounts import is_counted_apart
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.unit_counters import count_units
-from ptxlab.emulate.runtime.memory.profile import Request, Tally
-from ptxlab.emulate.translate.counting import is_counted_apart
 from ptxlab.isa import Match
 from ptxlab.isa.evidence import Evidence, evidence_of
 from ptxlab.isa.opcode import Candidate
@@ -139,6 +138,8 @@ def _requests(running: RunningLaunch, at: list[int], lines: dict[int, dict[str, 
 
 def _patterns(running: RunningLaunch, at: list[int]) -> dict[int, dict[str, Any]]:
     """For each line that accesses memory, the costliest request: its bytes a lane, and the address of each lane."""
+    from ptxlab.emulate.runtime.memory.profile import Request, Tally
+
     found: dict[int, tuple[int, dict[str, Any]]] = {}
     for site, number in enumerate(running.compiled.facts["profile_sites"]):
         for _, _, tallies in running.profiles:
@@ -147,12 +148,12 @@ def _patterns(running: RunningLaunch, at: list[int]) -> dict[int, dict[str, Any]
                 request = StructArray.at(
                     Request, tallies.address + site * tallies.stride + offset_of(Tally, "costliest")
                 )
-                found[at[number]] = cost, _pattern(request)
+                addresses = (ctypes.c_uint64 * 32).from_address(request.address + offset_of(Request, "addresses"))
+                found[at[number]] = cost, _pattern(request, addresses)
     return {line: pattern for line, (_, pattern) in sorted(found.items())}
 
 
-def _pattern(request: StructArray) -> dict[str, Any]:
-    addresses = (ctypes.c_uint64 * 32).from_address(request.address + offset_of(Request, "addresses"))
+def _pattern(request: StructArray, addresses: ctypes.Array[ctypes.c_uint64]) -> dict[str, Any]:
     lanes = request.get("lanes")
     return {
         "space": "shared" if request.get("shared") else "global",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.emulate.translate.counting import COLLECTED, EXCHANGED, FLOPS, LOADED, MULTICAST, OPERANDS, STORED
+from ptxlab.emulate.abi.amounts import COLLECTED, EXCHANGED, FLOPS, LOADED, MULTICAST, OPERANDS, STORED
 from ptxlab.isa import Match
 from ptxlab.isa.gpus import SMS
 from ptxlab.isa.occupancy import limits_of, occupancy

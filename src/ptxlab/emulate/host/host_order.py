@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from ptxlab.report import Span
+from ptxlab.values import dataclass
 
 
 @dataclass(frozen=True)

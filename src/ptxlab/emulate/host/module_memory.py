@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ptxlab import ir
 from ptxlab.device import layout
@@ -14,6 +14,7 @@ from ptxlab.device.limits import check_variable
 from ptxlab.device.regions import Region
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.host.heap import Heap
+from ptxlab.values import dataclass
 
 Bytes = ctypes.Array[ctypes.c_char]
 

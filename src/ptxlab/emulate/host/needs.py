@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab.device.regions import Region
@@ -13,6 +12,7 @@ from ptxlab.emulate.abi import state
 from ptxlab.emulate.runtime.order import shadow
 from ptxlab.native import size_of
 from ptxlab.native.checking import share
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.compile import Compiled

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from ptxlab.values import dataclass
 
 MOST = 32  # arguments beside the format
 _WIDTH = 1024  # characters of one conversion

@@ -9,7 +9,6 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import PurePath
@@ -20,7 +19,7 @@ from ptxlab.device.limits import available, check_memory
 from ptxlab.device.options import Extents
 from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
-from ptxlab.emulate.abi import state, thread_parts
+from ptxlab.emulate.abi import entries, state, thread_parts
 from ptxlab.emulate.abi.code import GROUP
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.host_order import HostOrder
@@ -32,17 +31,12 @@ from ptxlab.emulate.host.regions import WORKSPACE, Regions, workspace
 from ptxlab.emulate.host.services import Services
 from ptxlab.emulate.host.textures import TextureTable
 from ptxlab.emulate.host.worker import HostWorker
-from ptxlab.emulate.runtime.memory import profile as requests
-from ptxlab.emulate.runtime.memory.block_independence import put_back, share_bytes
-from ptxlab.emulate.runtime.order.earlier_grids import take_over_accesses
-from ptxlab.emulate.runtime.schedule.grid import continue_alone, end_broken, run_grid, take_over
-from ptxlab.emulate.runtime.schedule.search import run_search
 from ptxlab.emulate.translate.compile import Compiled
 from ptxlab.ir.origin import Origins
 from ptxlab.native import environment
 from ptxlab.native.checking import share
-from ptxlab.native.functions import signature
 from ptxlab.report import Span
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.recording import HostRecorder
@@ -296,7 +290,7 @@ class RunningLaunch:
             outcome = "interrupted"
         self.request_stop()
         for worker in self.workers:  # those that were about to continue give up their blocks
-            self.call(run_grid, worker)
+            self.call(entries.RUN_GRID, worker)
         if self.services.failure is not None:
             raise self.services.failure
         return outcome
@@ -330,24 +324,22 @@ class RunningLaunch:
     def _gather(self, worker: HostWorker, *others: HostWorker) -> HostWorker:
         """Let one worker continue the blocks of all: those of each wait for others."""
         for other in others:
-            self.call(take_over, worker, other)
-        self.call(continue_alone, worker)
+            self.call(entries.TAKE_OVER, worker, other)
+        self.call(entries.CONTINUE_ALONE, worker)
         return worker
 
     def _work(self, worker: HostWorker) -> None:
         """Have one core run blocks; that this is a method keeps all memory alive as long as it takes."""
         try:
             environment.use_default()
-            self.call(run_search if self.seed else run_grid, worker)
+            self.call(entries.RUN_SEARCH if self.seed else entries.RUN_GRID, worker)
         finally:
             worker.end.set()
 
-    def call(self, entry: Callable[..., object], *workers: HostWorker) -> int:
-        """Call a function of the runtime on workers."""
+    def call(self, entry: str, *workers: HostWorker) -> int:
+        """Call a function of the runtime, one of `entries`, on workers."""
         function = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_void_p] * len(workers))
-        return int(
-            function(self.compiled.address(signature(entry).symbol))(*(worker.record.address for worker in workers))
-        )
+        return int(function(self.compiled.address(entry))(*(worker.record.address for worker in workers)))
 
     def follow(self, before: RunningLaunch) -> None:
         """Start while the grid before this one may still run: remember what that one did."""
@@ -358,7 +350,7 @@ class RunningLaunch:
         worker.history.part("grids").set(
             keeps_older=int(bool(older)), shared_from=0 if same else ARGUMENTS, shared_up_to=1 << 63 if same else HEAP
         )
-        self.call(take_over_accesses, worker, other)
+        self.call(entries.TAKE_OVER_ACCESSES, worker, other)
 
     @property
     def lets_others_start(self) -> bool:
@@ -377,7 +369,7 @@ class RunningLaunch:
             )
             or self.found_together
             or merged_findings(self) is None
-            or any(self.call(share_bytes, one, other) for one, other in combinations(self.workers, 2))
+            or any(self.call(entries.SHARE_BYTES, one, other) for one, other in combinations(self.workers, 2))
         )
 
     @property
@@ -387,12 +379,12 @@ class RunningLaunch:
 
     def put_back(self) -> None:
         """Make all memory what it was before a trial."""
-        self.call(put_back, self.workers[0])
+        self.call(entries.PUT_BACK, self.workers[0])
 
     def end(self) -> None:
         """Give back the blocks that were kept for an explanation, and let go of what refers to each other."""
         for worker in self.workers:
-            self.call(end_broken, worker)
+            self.call(entries.END_BROKEN, worker)
         self.regions.unshare()
         if self.recorder is not None:
             self.recorder.close()
@@ -406,7 +398,7 @@ class RunningLaunch:
     def settle(self) -> None:
         """Count the requests that are still open."""
         for worker in self.workers:
-            self.call(requests.settle_all, worker)
+            self.call(entries.SETTLE_ALL, worker)
 
     def request_stop(self) -> None:
         """Have every worker stop the next time it polls."""

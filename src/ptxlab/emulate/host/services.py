@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces, faults, state
@@ -11,6 +10,7 @@ from ptxlab.emulate.abi.services import FLUSH, SERVICES
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.printf import Printf, Remark, UnreadableError
 from ptxlab.native import offset_of
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch

@@ -12,8 +12,6 @@ from ptxlab.emulate.abi import address_spaces, clocks, faults, findings, state
 from ptxlab.emulate.abi.structs import StructArray, zeroed_bytes
 from ptxlab.emulate.host.needs import RESIDENTS
 from ptxlab.emulate.host.written import written_parameters
-from ptxlab.emulate.runtime.memory import profile as requests
-from ptxlab.emulate.runtime.order.undefined import SOURCES, STORES
 from ptxlab.emulate.runtime.schedule.random import scrambled
 from ptxlab.emulate.translate.provenance import ALL
 from ptxlab.native.checking import share
@@ -50,7 +48,7 @@ class HostWorker:
         self.late = StructArray(faults.Fault)
         self.history = StructArray(clocks.History)
         self.findings = StructArray(findings.Finding, MOST_FINDINGS)
-        self.undefined = StructArray(clocks.UndefinedValue, (SOURCES + STORES) * 32)
+        self.undefined = StructArray(clocks.UndefinedValue, (clocks.SOURCES + clocks.STORES) * 32)
         self.history.set(findings=self.findings.address, finding_capacity=MOST_FINDINGS)
         self.history.set(undefined=self.undefined.address)
         if launch.checks:
@@ -192,6 +190,8 @@ class HostWorker:
 
     def profile(self, sites: int) -> tuple[StructArray, StructArray, StructArray]:
         """Note the requests that warps make: what is known of them, those that are open, and what they came to."""
+        from ptxlab.emulate.runtime.memory import profile as requests
+
         self.cached = (ctypes.c_uint64 * requests.CACHED)()
         record = StructArray(requests.Profile)
         pending = StructArray(requests.Request, requests.CAPACITY)

@@ -7,10 +7,10 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ptxlab.emulate.abi import worker_parts
+from ptxlab.emulate.abi import entries, worker_parts
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.running import RunningLaunch
-from ptxlab.emulate.runtime.schedule.directed import GIVE_UP, NO_THREAD, run_directed
+from ptxlab.emulate.runtime.schedule.directed import GIVE_UP, NO_THREAD
 from ptxlab.native import size_of
 from ptxlab.native.checking import share
 
@@ -70,7 +70,7 @@ class _Direction:
         )
 
     def run(self) -> list[ThreadEvent]:
-        self.launch.call(run_directed, self.launch.workers[0])
+        self.launch.call(entries.RUN_DIRECTED, self.launch.workers[0])
         if self.failure is not None:
             raise self.failure
         return self.read_events()

@@ -11,7 +11,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from ptxlab import ir
@@ -25,6 +25,7 @@ from ptxlab.emulate.search.outputs import Marks, marks_of, outputs_of
 from ptxlab.native.children import start_python
 from ptxlab.report import is_failure
 from ptxlab.syntax import parse
+from ptxlab.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from ptxlab.emulate.search.outputs import Outputs, arrays_of, differences, marks
 from ptxlab.emulate.search.remote import Job, Processes, Tried, try_some
 from ptxlab.report import Diagnostic, KernelError, is_failure
 from ptxlab.syntax import format
+from ptxlab.values import dataclass
 
 SOON = 2.0  # seconds that the first seeds have; what would be over in twice as long stays here
 PIECE = 4.0  # seconds of work that are sent at a time: a process takes one to start

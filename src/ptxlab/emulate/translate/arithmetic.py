@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from ptxlab.device.options import LaunchOptions
 from ptxlab.device.wrong_target import wrong_target
 from ptxlab.isa.gpus import GpuModel, gpu_named, gpu_of_target
 from ptxlab.report import KernelError
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.contraction import Pairs

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.element_types import TYPES
 from ptxlab.emulate.abi import address_spaces
+from ptxlab.emulate.abi.amounts import EXCHANGED, LOADED, MULTICAST, STORED
 from ptxlab.emulate.abi.bulk import MODES, AsyncStore, BulkLoad, BulkStore
 from ptxlab.emulate.runtime.asynchronous.reductions import OPERATIONS
 from ptxlab.emulate.translate.access import SCOPES
-from ptxlab.emulate.translate.counting import EXCHANGED, LOADED, MULTICAST, STORED
 from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.asynchronous import Box, Reduction

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.emulate.runtime.table import COLLECTIVES, RUNTIME
 from ptxlab.emulate.translate import access
+from ptxlab.emulate.translate.declarations import is_in_runtime, runtime_function
 from ptxlab.emulate.translate.records import OperationRecord, constant_record, fill
 from ptxlab.emulate.translate.values import LlvmValue, resize
 from ptxlab.isa.types import type_named
 from ptxlab.isa.undefined import has_undefined
 from ptxlab.native.functions import Signature, signature
-from ptxlab.native.translate import declaration_text
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
@@ -95,8 +94,8 @@ class Calls:
     def _native(self, native: Callable[..., object]) -> str:
         """The symbol of a native function, whose code becomes part of the unit, unless the runtime has it."""
         symbol = signature(native).symbol
-        if native in COLLECTIVES:
-            self.runtime_functions.setdefault(symbol, declaration_text(native))
+        if is_in_runtime(symbol):
+            self.runtime_functions.setdefault(symbol, runtime_function(symbol).text)
         else:
             self.natives.setdefault(symbol, native)
         return f'"{symbol}"'
@@ -116,10 +115,9 @@ class Calls:
 
     def runtime(self, name: str) -> str:
         """The symbol of a function of the runtime, which is declared."""
-        function = RUNTIME[name]
-        symbol = f'"{signature(function).symbol}"'
-        self.runtime_functions.setdefault(name, declaration_text(function))
-        return symbol
+        known = runtime_function(name)
+        self.runtime_functions.setdefault(name, known.text)
+        return f'"{known.symbol}"'
 
     def runtime_call(
         self,
@@ -132,22 +130,22 @@ class Calls:
 
         A record is filled on the stack, and its address passed.
         """
-        known = signature(RUNTIME[name])
+        known = runtime_function(name)
         texts = ["ptr %thread"]
-        for argument, (_, wanted) in zip(arguments, known.parameters[1:], strict=True):
+        for argument, wanted in zip(arguments, known.parameters[1:], strict=True):
             if isinstance(argument, OperationRecord):
                 texts.append(f"ptr {fill(function, argument)}")
             elif isinstance(argument, int | str):
-                texts.append(f"{wanted.llvm} {argument}")
+                texts.append(f"{wanted} {argument}")
             else:
-                texts.append(f"{wanted.llvm} {resize(argument, int(wanted.llvm[1:]), argument.is_signed)}")
+                texts.append(f"{wanted} {resize(argument, int(wanted[1:]), argument.is_signed)}")
         call = f"@{self.runtime(name)}({', '.join(texts)})"
         if known.result is None:
             function.builder.emit(f"call void {call}")
             return None
-        text = function.builder.value(f"call {known.result.llvm} {call}")
+        text = function.builder.value(f"call {known.result} {call}")
         assert result is not None
-        found = LlvmValue(function, type_named(f"u{known.result.llvm[1:]}"), text)
+        found = LlvmValue(function, type_named(f"u{known.result[1:]}"), text)
         return LlvmValue(function, type_named(result), resize(found, type_named(result).width, signed=False))
 
     def native_call(self, native: Callable[..., object], arguments: Sequence[str | int]) -> str:

@@ -70,7 +70,7 @@ _PACKAGES = tuple(f"ptxlab.{name}" for name in _NAMES)
 
 
 @cache
-def _sources() -> str:
+def sources_of_code() -> str:
     """A digest of all source that machine code is made from: a change of it makes old machine code worthless."""
     return sources(*_PACKAGES)
 
@@ -85,7 +85,7 @@ def runtime_code(records: bool = False) -> list[bytes]:
 
 
 def _runtime_key(records: bool) -> str:
-    return f"runtime {records} {_sources()}"
+    return f"runtime {records} {sources_of_code()}"
 
 
 def prepare_runtime(records: bool = False, threads: int | None = None) -> None:
@@ -139,13 +139,13 @@ def _hasty_runtime(records: bool, calls: tuple[str, ...]) -> engine.Library:
 
 
 def _build_hastily(records: bool, calls: tuple[str, ...]) -> bytes:
-    from ptxlab.emulate.translate.building import compile_hastily
+    from ptxlab.emulate.translate.runtime_building import compile_hastily
 
     return compile_hastily(records, calls)
 
 
 def _build_runtime(records: bool) -> bytes:
-    from ptxlab.emulate.translate.building import compile_runtime
+    from ptxlab.emulate.translate.runtime_building import compile_runtime
 
     return compile_runtime(records)
 
@@ -188,7 +188,7 @@ def compile_kernel(
     arithmetic = arithmetic or own_arithmetic(module)
     how = f"{checks} {arithmetic.key} {profile} {preemption} {'' if record is None else record}"
     how += " together" if together else ""
-    key = f"kernel {how} {effort.HIGHEST} {kernel.name} {_sources()} {digest}"
+    key = f"kernel {how} {effort.HIGHEST} {kernel.name} {sources_of_code()} {digest}"
     loaded = _loaded.pop(key, None)
     if loaded is None:
         packed = engine.cached(

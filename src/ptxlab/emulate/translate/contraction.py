@@ -8,7 +8,6 @@ product is still computed for whatever else reads it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from ptxlab import ir
@@ -29,6 +28,7 @@ from ptxlab.isa.contraction import (
     negates,
     passes_on,
 )
+from ptxlab.values import dataclass
 
 MOST_COPIES = 8  # between a product and its sum
 MOST_STEPS = 1_000_000  # blocks that are searched for where values come from

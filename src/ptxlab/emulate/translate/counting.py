@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces
+from ptxlab.emulate.abi.amounts import is_counted_apart
 from ptxlab.emulate.translate import access
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, resize
-from ptxlab.isa import Jump
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
 
 _SHARED = "shared", "shared::cluster"
-# What is counted besides bytes by state space: operations of MMAs whose descriptor says how many, bytes that these read
-# of shared memory, and of these, bytes that a collector buffer may hold; and bytes of TMA copies: to shared memory, of
-# these by multicast, to global memory, and to shared memory of another block.
-FLOPS, OPERANDS, COLLECTED = "flops", "operand_bytes", "collector_bytes"
-LOADED, MULTICAST, STORED, EXCHANGED = "loaded", "multicast", "stored", "exchanged"
 _SEEN_BY_OTHERS = (None, "global", *_SHARED)
 
 
@@ -127,8 +121,3 @@ class Counting:
             self.profile_sites.append(function.instruction_number)
             given = (site, function.iteration(), address.value, size, access.SPACES[address.space])
             function.unit.calls.runtime_call(function, "note_request", given, None)
-
-
-def is_counted_apart(instruction: ir.Instruction) -> bool:
-    """Whether an instruction is not executed each time its basic block is."""
-    return instruction.guard is not None and instruction.opcode.jump in (None, Jump.TRAP)

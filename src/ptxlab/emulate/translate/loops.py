@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.translate.values import LlvmValue
 from ptxlab.ir.flow import Flow
 from ptxlab.isa.types import type_named
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function

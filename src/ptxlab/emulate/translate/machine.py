@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces, thread_parts
-from ptxlab.emulate.runtime.order.proxies import WITH_COPIES
-from ptxlab.emulate.runtime.schedule.barrier import ALIGNED
+from ptxlab.emulate.abi.barriers import ALIGNED
+from ptxlab.emulate.abi.clocks import WITH_COPIES
 from ptxlab.emulate.translate import access, floats, generic_addresses
 from ptxlab.emulate.translate.async_copies import AsyncCopies
 from ptxlab.emulate.translate.bulk import BulkCopies

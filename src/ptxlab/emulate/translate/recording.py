@@ -9,12 +9,13 @@ as a step in the segment where it is complete; a call where it starts, before th
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, resize
 from ptxlab.isa.effects import Effects
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function

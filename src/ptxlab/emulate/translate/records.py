@@ -7,12 +7,12 @@ one function share the memory `%record`: the callee reads it before it returns, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.translate.values import LlvmValue, resize
 from ptxlab.isa.types import type_named
 from ptxlab.native.types import ArrayType, Integer, PointerType, StructType, Type, type_of
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ptxlab import ir
 from ptxlab.device import layout
@@ -14,6 +13,7 @@ from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Candidate, Jump, Match
 from ptxlab.isa.form import Form
 from ptxlab.report import Diagnostic, KernelError, Span, error
+from ptxlab.values import dataclass
 
 WAYS = 200_000  # from all `brx.idx` of a function together: each is a piece of machine code
 

@@ -10,7 +10,6 @@ saved or fetched where a thread waits: the text, and the time that LLVM takes, g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
@@ -18,6 +17,7 @@ from ptxlab.emulate.translate.values import LlvmValue, bits_of
 from ptxlab.ir.effects import Effects, registers_in
 from ptxlab.isa import Match
 from ptxlab.isa.operation import Operation
+from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function

@@ -7,10 +7,11 @@ value, and fetched only if it is read before the next wait. Sets of registers ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ptxlab.emulate.translate.dataflow import backwards, forwards, settle
 from ptxlab.ir.flow import Flow
+from ptxlab.values import dataclass
 
 
 @dataclass

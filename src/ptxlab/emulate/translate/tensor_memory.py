@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.abi.tensor_memory import ALLOCATE, FREE, RELINQUISH, TensorCopy, TensorMove
+from ptxlab.emulate.abi.amounts import COLLECTED, FLOPS, OPERANDS
+from ptxlab.emulate.abi.tensor_memory import ALLOCATE, FREE, RELINQUISH, SEVERAL, TensorCopy, TensorMove
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_LOADS, TENSOR_STORES
-from ptxlab.emulate.runtime.tensor_memory.commits import SEVERAL
-from ptxlab.emulate.translate.counting import COLLECTED, FLOPS, OPERANDS
 from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.asynchronous import MatrixCopy, Mma

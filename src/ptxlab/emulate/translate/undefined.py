@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
-from ptxlab.emulate.runtime.order.undefined import SOURCES
+from ptxlab.emulate.abi.clocks import SOURCES
 from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.ir.effects import reads_sum, registers_in

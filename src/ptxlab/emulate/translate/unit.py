@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from functools import cached_property
 from math import prod
+from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.device import layout
@@ -23,8 +24,6 @@ from ptxlab.emulate.translate.calls import Calls
 from ptxlab.emulate.translate.contraction import Pairs, contract
 from ptxlab.emulate.translate.counting import Counting
 from ptxlab.emulate.translate.function import Function
-from ptxlab.emulate.translate.lane_text import NotTogetherError
-from ptxlab.emulate.translate.lanes import LaneFunction
 from ptxlab.emulate.translate.passing import Signature, argument_value, receive_value, signature
 from ptxlab.emulate.translate.preemption import LOGGED, NEVER
 from ptxlab.emulate.translate.recording import RecordingPlan
@@ -38,6 +37,9 @@ from ptxlab.isa.units.tensor_memory import TWO_BLOCKS
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.native.text import METADATA
 from ptxlab.native.translate import emit
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.lanes import LaneFunction
 
 _U64 = type_named("u64")
 _ROW = "{ ptr, i32, i32, i32, i32 }"
@@ -147,6 +149,9 @@ class Unit:
         """The kernel for several lanes at a time, if that is wanted and possible."""
         if not self.together:
             return None
+        from ptxlab.emulate.translate.lane_text import NotTogetherError
+        from ptxlab.emulate.translate.lanes import LaneFunction
+
         try:
             lanes = LaneFunction(entry)
         except NotTogetherError as problem:

@@ -12,9 +12,10 @@ rows here are its columns there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ptxlab.native import native, u32, u64
+from ptxlab.values import dataclass
 
 CHUNK = 16
 EIGHT = 8

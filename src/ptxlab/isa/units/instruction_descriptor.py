@@ -8,9 +8,9 @@ print(InstructionDescriptor.decode(bits, "f16"))  # 128x64x16: f32 += bf16 * bf1
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ptxlab.native import boolean, native, u32, u64
+from ptxlab.values import dataclass
 
 # The kinds, by the number that the emulator gives them.
 KINDS = ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")

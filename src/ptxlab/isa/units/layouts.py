@@ -7,8 +7,9 @@ is number `t` of four in group `g` of eight, and the registers of a row's column
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache, cached_property
+
+from ptxlab.values import dataclass
 
 from .fragment import ELEMENT_BITS, extents
 

@@ -5,8 +5,6 @@
 both. Of floats, the positions of A, C and D go column by column: sixteen rows are computed together.
 """
 
-from dataclasses import dataclass
-
 from ptxlab.native import (
     Pointer,
     array,
@@ -29,6 +27,7 @@ from ptxlab.numbers.conversion import convert
 from ptxlab.numbers.parameters import RN
 from ptxlab.numbers.tensor_core import F16, Accumulation, widen_f16
 from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, TensorCoreTile, decode, leave_out, multiply_tile
+from ptxlab.values import dataclass
 
 ALL_BITS = 0xFFFFFFFF
 LONGEST_ROW = 256

@@ -3,10 +3,9 @@
 In shared memory sixteen elements of 4, 6 or 8 bits take a chunk of 16 bytes; kinds of nothing but fp4 pack 32 there.
 """
 
-from dataclasses import dataclass
-
 from ptxlab.native import Pointer, native, struct, table, u8, u32, u64
 from ptxlab.numbers.tensor_core import NUMBER_OF
+from ptxlab.values import dataclass
 
 from .descriptor import MN_MAJOR, tensor_chunk_offset
 from .instruction_descriptor import DEPTHS, F16, I8, MXF4, TF32

@@ -7,8 +7,9 @@ bit of the number of a thread, and each bit of the number of a register, adds so
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+
+from ptxlab.values import dataclass
 
 from ..machine import Machine, Value
 from .layouts import Layout, RegisterBit, laid_out

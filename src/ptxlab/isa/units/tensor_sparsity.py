@@ -6,9 +6,8 @@ second in lanes 8 to 15, rows 8 to 15 in the upper half of each word. Rows of sm
 lanes. With `.ws`, lanes that 32 or 64 rows leave have a copy. Nothing of this was measured for this program.
 """
 
-from dataclasses import dataclass
-
 from ptxlab.native import Pointer, native, struct, u32
+from ptxlab.values import dataclass
 
 from .instruction_descriptor import TF32
 from .multiplication import column_of

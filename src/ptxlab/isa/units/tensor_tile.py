@@ -4,10 +4,9 @@ Row `i` of D is lane `i`; of 64 rows, each 16 have the first half of a warp's la
 Where the elements of A and B are is in `tensor_matrix`, which of a sparse A are stored in `tensor_sparsity`.
 """
 
-from dataclasses import dataclass
-
 from ptxlab.native import Array, Pointer, f32, native, s32, scratch, struct, u8, u32, u64
 from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, decode, leave_out
+from ptxlab.values import dataclass
 
 from .instruction_descriptor import DEPTHS, PAIR, PLAIN, TF32, columns_of, depth_of, rows_of
 from .tensor_matrix import IN_TENSOR_MEMORY, Matrix, a_code, fetch_element, fetch_row, format_of

@@ -6,8 +6,9 @@ Geometries, queries and the like are numbers here, as native code takes them: th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
+
+from ptxlab.values import dataclass
 
 from ..async_operation import step
 

@@ -9,9 +9,8 @@ bits = ZeroColumns(skipped=3, used=4).encode()
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxlab.native import native, u32, u64
+from ptxlab.values import dataclass
 
 LONGEST_SPAN = 256
 MOST_SHIFT = 32

@@ -9,7 +9,7 @@ but not of `cp.async`, `st.async` and `red.async`, which write by the generic pr
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import GLOBAL_SPACE, LOAD
-from ptxlab.emulate.abi.clocks import Access, VectorClock
+from ptxlab.emulate.abi.clocks import WITH_COPIES, Access, VectorClock
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.devices import comes_after_grid
 from ptxlab.emulate.runtime.order.happens_before import are_covered, is_heard_of
@@ -29,8 +29,6 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     key_of,
 )
 from ptxlab.native import Pointer, address_of, boolean, native, trailing_zeros, u32, u64
-
-WITH_COPIES = 2  # of a fence: the kernel also writes shared memory by copies that go through the generic proxy
 
 
 @native

@@ -8,7 +8,7 @@ shared memory, by the number of the instruction, so that a thread that reads it 
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import LOAD
-from ptxlab.emulate.abi.clocks import UndefinedValue
+from ptxlab.emulate.abi.clocks import SOURCES, STORES, UndefinedValue
 from ptxlab.emulate.abi.faults import APART
 from ptxlab.emulate.abi.findings import SHUFFLED, UNWRITTEN
 from ptxlab.emulate.abi.state import Thread
@@ -17,8 +17,6 @@ from ptxlab.native import Pointer, cast, copy_bytes, native, size_of, trailing_z
 
 VALUE_SIZE = size_of(UndefinedValue)
 
-SOURCES = 32  # bits; if there are more instructions, some share one
-STORES = 32  # instructions by which undefined values are stored; if there are more, some share what is known
 NEVER_STORED = 1  # what a note of a read returns if nothing was stored there; more: see `stored_number`
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ptxlab.device.trace_format import AT_BARRIER as ARRIVED_AT
 from ptxlab.device.trace_format import OPENED
+from ptxlab.emulate.abi.barriers import ALIGNED as ALIGNED
+from ptxlab.emulate.abi.barriers import WAITS
 from ptxlab.emulate.abi.faults import BAD_BARRIER, BARRIER_COUNT, BARRIER_DIVERGENCE, BarrierReason
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import AT_BARRIER, READY
@@ -12,10 +14,6 @@ from ptxlab.emulate.runtime.memory.recording import is_recording, record_event
 from ptxlab.emulate.runtime.order.synchronization import order_arrival, order_barrier
 from ptxlab.emulate.runtime.schedule.steps import ARRIVE, OPEN, is_logged, log_barrier
 from ptxlab.native import Pointer, boolean, native, trailing_zeros, u32, u64
-
-# How threads come to a barrier: to stay, and as a whole warp.
-WAITS = 1
-ALIGNED = 2
 
 
 @native

@@ -23,8 +23,6 @@ from ptxlab.emulate.runtime.tensor_memory.allocation import tensor_of
 from ptxlab.emulate.runtime.tensor_memory.operations import COMMIT, next_operation
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
-SEVERAL = 1 << 31  # a bit of `blocks`: they are meant
-
 
 @native
 def start_commit(thread: Pointer[Thread], barrier: u64, blocks: u32, instruction: u32) -> None:
