@@ -57,7 +57,7 @@ BYTES = (
     ret;"""
 )
 ATOMIC = SHARED + "{init}\natom.shared.add.u32 %r5, [%r3], 1;\nst.shared.u32 [%r4+{offset}], %r1;\nret;"
-# Lane 7 loads from past the end of x, which has 128 elements, or from its last one.
+# Lane 7 loads from past the end of x, which has 256 elements, or from the next one.
 BOUNDS = """
     mov.u32 %r4, %tid.x;
     setp.eq.u32 %p1, %r4, 7;
@@ -114,7 +114,9 @@ BLOCKS = """
     mad.wide.u32 %rd4, %r4, 4, %rd4;
     st.global.u32 [%rd4], %r1;
     ret;"""
-STALE = "st.global.u32 [%rd2], %r1;\nbar.sync 0;\nld.global{nc}.u32 %r4, [%rd2];\nst.global.u32 [%rd2+{far}], %r4;\nret;"
+STALE = (
+    "st.global.u32 [%rd2], %r1;\nbar.sync 0;\nld.global{nc}.u32 %r4, [%rd2];\nst.global.u32 [%rd2+{far}], %r4;\nret;"
+)
 # Half of the threads exit before the barrier that would order what they stored.
 EXITED = (
     SHARED
@@ -181,6 +183,31 @@ DEAD = """
     @!%p2 st.global.u32 [%rd4+256], %r6;
 end:
     ret;"""
+# Elements of y are replaced one after the other, after a load of the same element or of one that is `far` bytes on.
+IN_PLACE = """
+    ld.global.u32 %r4, [%rd2+{far}];
+    {sync}
+    add.u32 %r4, %r4, 3;
+    st.global.u32 [%rd2], %r4;
+    ld.global.u32 %r5, [%rd2];
+    st.global.u32 [%rd2], %r5;
+    ret;"""
+PAIRS = """
+    ld.param.u64 %rd4, [y];
+    mad.wide.u32 %rd4, %r1, {bytes}, %rd4;
+    ld.global.v2.u32 {{%r4, %r5}}, [%rd4];
+    ld.global.v2.u32 {{%r4, %r6}}, [%rd4];
+    st.global.v2.u32 [%rd4], {{%r6, %r4}};
+    ret;"""
+# Stores from the second word of a page on, so that lanes are on both sides of its end; then one that is a store again.
+ACROSS = """
+    ld.param.u64 %rd4, [y];
+    mad.wide.u32 %rd4, %r1, 4, %rd4;
+    st.global.u32 [%rd4+4], %r1;
+    bar.sync 0;
+    setp.eq.u32 %p1, %r1, {lane};
+    @%p1 st.global.u32 [%rd4+{far}], %r1;
+    ret;"""
 # How many findings there are, and of what; where there are none, whether lanes stay together.
 WRONG = {
     "lanes": LANES.format(sync=""),
@@ -201,6 +228,12 @@ WRONG = {
     "scatter": SCATTER.format(mask=15, base=0),
     "several lanes": ONE_LANE.format(condition="le"),
     "dead loads": DEAD.format(used=40),
+    "in place": IN_PLACE.format(far=4, sync=""),
+    "in place between warps": IN_PLACE.format(far=128, sync=""),
+    "in place between blocks": IN_PLACE.format(far=256, sync=BARRIER),
+    "blocks by one element": BLOCKS.format(stride=63),
+    "pairs": PAIRS.format(bytes=0),
+    "across": ACROSS.format(lane=63, far=8),
 }
 RIGHT = {
     "lanes": LANES.format(sync=BARRIER),
@@ -219,6 +252,10 @@ RIGHT = {
     "scatter": SCATTER.format(mask=0, base="%r1"),
     "one lane": ONE_LANE.format(condition="eq"),
     "dead loads": DEAD.format(used=32),
+    "in place": IN_PLACE.format(far=0, sync=""),
+    "in place after a barrier": IN_PLACE.format(far=0, sync=BARRIER),
+    "pairs": PAIRS.format(bytes=8),
+    "across": ACROSS.format(lane=63, far=0),
 }
 # Nothing is wrong, and yet lanes together cannot be sure of it.
 UNSURE = {
@@ -229,8 +266,8 @@ UNSURE = {
 
 def run(body: str) -> tuple[int, int]:
     """How many findings there are and how many instructions lanes execute together; the same both ways."""
-    x = np.random.default_rng(1).integers(0, 1000, 128, np.uint32)
-    found = compare_body(body, [x, np.zeros(256, np.uint32)], 64, 2, detectors=True)
+    x = np.random.default_rng(1).integers(0, 1000, 256, np.uint32)
+    found = compare_body(body, [x, np.zeros(512, np.uint32)], 64, 4, detectors=True)
     assert found.differs == ""
     return found.found, found.together
 

@@ -45,13 +45,32 @@ class Access:
 
 
 @struct
+class Run:
+    """Accesses to elements of a page that are side by side, by threads of a block that are: one to each element."""
+
+    start: u32  # the first element
+    end: u32  # past the last element; the same: there are none
+    thread: u32  # the number of the thread that accessed the first one
+    block: u32
+    epoch: u32
+    instruction: u32
+    flags: u32  # as those of an access, without the warp
+
+
+@struct
 class Page:
-    """The accesses to a stretch of memory: one for as many bytes as all accesses there so far have touched together."""
+    """The accesses to a stretch of memory: one for as many bytes as all accesses there so far have touched together.
+
+    Where lanes together do nothing but stream through memory there are none, but two runs: the last writes, and reads
+    of elements that are not written, or not yet; see `runtime.order.runs`.
+    """
 
     number: u64  # the address over the size of a page, plus 1; 0: unused
-    accesses: Pointer[Access]
-    shift: u32  # how many bytes that is, as an exponent of two
+    accesses: Pointer[Access]  # null: there are runs
+    shift: u32  # how many bytes that is, as an exponent of two; of a page of runs with `RUNS`
     written: u32  # whether any of the accesses writes
+    writes: Run
+    reads: Run
 
 
 @struct

@@ -12,7 +12,7 @@ from ptxlab.emulate.abi.address_spaces import Allocation
 from ptxlab.emulate.abi.clocks import Page
 from ptxlab.emulate.abi.state import Thread, Worker
 from ptxlab.emulate.runtime.memory.memory import find_allocation
-from ptxlab.emulate.runtime.order.shadow import PAGE, PAGE_SHIFT, slot_of
+from ptxlab.emulate.runtime.order.shadow import PAGE, PAGE_SHIFT, RUNS, expand_page, slot_of
 from ptxlab.native import (
     Pointer,
     address_of,
@@ -88,9 +88,18 @@ def share_bytes(one: Pointer[Worker], other: Pointer[Worker]) -> u32:
         page = pages.slots + index
         if page.number != 0:
             twin = others.slots + slot_of(others, page.number)
-            if twin.number == page.number and (page.written | twin.written) != 0 and overlap(page, twin):
+            is_written: boolean = twin.number == page.number and (page.written | twin.written) != 0
+            if is_written and not (has_accesses(one, page) and has_accesses(other, twin)):
+                return 1
+            if is_written and overlap(page, twin):
                 return 1
     return 0
+
+
+@native
+def has_accesses(worker: Pointer[Worker], page: Pointer[Page]) -> boolean:
+    """Whether a page has accesses, not runs; if there is no memory left for them, it has not."""
+    return page.shift < RUNS or cast(u64, expand_page(worker.history, page)) != 0
 
 
 @native

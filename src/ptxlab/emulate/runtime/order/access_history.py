@@ -20,6 +20,7 @@ from ptxlab.emulate.runtime.order.shadow import (
     BEFORE,
     CLUSTER,
     COPY,
+    GENERATION,
     GENERIC,
     KIND,
     SIZE,
@@ -32,7 +33,6 @@ from ptxlab.emulate.runtime.order.vector_clocks import GLOBAL_FENCE, SHARED_FENC
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64, unlikely
 
 SERIAL_SHIFT = 12  # of the numbers of copies; see `copies`
-GENERATION = 16  # the first bit of the number of the generation in a link
 IN_GENERATION = (1 << GENERATION) - 1
 
 

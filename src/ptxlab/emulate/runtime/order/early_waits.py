@@ -16,10 +16,9 @@ from ptxlab.emulate.abi.findings import STALE_PHASE
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.asynchronous.mbarrier_ledger import record_of
 from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
-from ptxlab.emulate.runtime.order.access_history import GENERATION
 from ptxlab.emulate.runtime.order.last_waits import note_pass
 from ptxlab.emulate.runtime.order.reports import add_first
-from ptxlab.emulate.runtime.order.shadow import ASYNC, CHUNK_SHIFT, WARP_SHIFT, cell_in, find_page
+from ptxlab.emulate.runtime.order.shadow import ASYNC, CHUNK_SHIFT, GENERATION, WARP_SHIFT, cell_in, find_page
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
 

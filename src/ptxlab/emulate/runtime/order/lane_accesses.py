@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import GLOBAL_SPACE, HOST_MEMORY, LOAD, SHARED_SPACE, SHARED_WINDOW
 from ptxlab.emulate.abi.clocks import Access, Page, Pages
+from ptxlab.emulate.abi.code import GROUP
 from ptxlab.emulate.abi.faults import APART
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.memory.block_independence import keep_page
 from ptxlab.emulate.runtime.memory.memory import fail
-from ptxlab.emulate.runtime.order.access_history import GENERATION, IN_GENERATION
+from ptxlab.emulate.runtime.order.access_history import IN_GENERATION
 from ptxlab.emulate.runtime.order.races import note_generic, note_global, note_shared
+from ptxlab.emulate.runtime.order.runs import joins_run
 from ptxlab.emulate.runtime.order.shadow import (
     ALL_BEFORE,
     ASYNC,
     COPY,
+    GENERATION,
     HAS_WRITES,
     KIND,
     PAGE,
@@ -72,6 +75,12 @@ def note_lanes_global(
 ) -> u32:  # fmt: skip
     """The same in global memory."""
     worker = thread.worker
+    if lanes == (1 << GROUP) - 1 and stride == u64(bytes) and cast(u64, each) == 0 and bytes >= 4:
+        is_write: boolean = flags & KIND != LOAD
+        is_defined: boolean = first + (GROUP - 1) * stride < worker.memory.heap or first >= HOST_MEMORY
+        shift: u32 = trailing_zeros(u32, bytes)
+        if (is_write or is_defined) and joins_run(thread, first, shift, flags & REMEMBERED, instruction, is_write):
+            return 0
     left: u32 = note_plain(
         thread, address_of(worker.history.pages), first, stride, each, lanes, bytes, flags, instruction, GLOBAL_SPACE,
         worker.memory.heap,

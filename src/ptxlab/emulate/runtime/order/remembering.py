@@ -6,7 +6,6 @@ from ptxlab.emulate.abi.address_spaces import LOAD
 from ptxlab.emulate.abi.clocks import Access, History
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.access_history import (
-    GENERATION,
     IN_GENERATION,
     SERIAL_SHIFT,
     is_between,
@@ -21,6 +20,7 @@ from ptxlab.emulate.runtime.order.shadow import (
     ASYNC,
     BEFORE,
     COPY,
+    GENERATION,
     HAS_WRITES,
     KIND,
     REMEMBERED,

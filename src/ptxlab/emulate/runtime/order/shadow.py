@@ -6,9 +6,10 @@ accessed by fewer, it is split, so that neighbouring bytes are never taken for e
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.clocks import Access, History, Page, Pages
+from ptxlab.emulate.abi.clocks import Access, History, Page, Pages, Run
 from ptxlab.native import (
     Pointer,
+    address_of,
     boolean,
     calloc,
     cast,
@@ -65,6 +66,8 @@ PAGE_SHIFT = 10
 PAGE = 1 << PAGE_SHIFT
 WORD_SHIFT = 2
 CHUNK_SHIFT = 4  # the most bytes that are remembered together, as an exponent of two
+RUNS = 32  # with the `shift` of a page: it has runs instead of accesses, of elements of that many bytes
+GENERATION = 16  # the first bit of the number of the generation in a link; see `access_history`
 ACCESS_SIZE = size_of(Access)
 PAGE_SIZE = size_of(Page)
 FIRST_CAPACITY = 64
@@ -88,7 +91,7 @@ def find_page(history: Pointer[History], pages: Pointer[Pages], address: u64, sh
     if pages.capacity != 0:
         page = pages.slots + slot_of(pages, number)
         if page.number == number:
-            return page
+            return page if page.shift < RUNS else expand_page(history, page)
     return add_page(history, pages, number, shift)
 
 
@@ -103,9 +106,11 @@ def add_page(history: Pointer[History], pages: Pointer[Pages], number: u64, shif
     nowhere = cast(Pointer[Page], 0)
     if pages.count * 2 >= pages.capacity and not grow(pages):
         return nowhere
-    accesses = claim(history, u32(PAGE) >> shift)
-    if cast(u64, accesses) == 0:
-        return nowhere
+    accesses = cast(Pointer[Access], 0)
+    if shift < RUNS:
+        accesses = claim(history, u32(PAGE) >> shift)
+        if cast(u64, accesses) == 0:
+            return nowhere
     page = pages.slots + slot_of(pages, number)
     page.number = number
     page.accesses = accesses
@@ -113,6 +118,41 @@ def add_page(history: Pointer[History], pages: Pointer[Pages], number: u64, shif
     page.written = 0
     pages.count += 1
     return page
+
+
+@native
+def expand_page(history: Pointer[History], page: Pointer[Page]) -> Pointer[Page]:
+    """Have a page of runs be one of accesses; null if there is no memory left for them."""
+    shift: u32 = page.shift - RUNS
+    accesses = claim(history, u32(PAGE) >> shift)
+    if cast(u64, accesses) == 0:
+        return cast(Pointer[Page], 0)
+    page.accesses = accesses
+    page.shift = shift
+    for written in range(page.writes.start, page.writes.end):
+        cell = accesses + written
+        set_access(cell, address_of(page.writes), written)
+        cell.link = 1 << GENERATION
+    for read in range(page.reads.start, page.reads.end):
+        number: u32 = chain(history, 0)
+        if number == 0:
+            history.unwatched += 1
+        else:
+            accesses[read].next = number
+            set_access(history.chained.items + number, address_of(page.reads), read)
+            history.chained.items[number].link = 0
+    return page
+
+
+@native(inline=True)
+def set_access(access: Pointer[Access], run: Pointer[Run], element: u32) -> None:
+    """Have an access be that of a run to an element."""
+    thread: u32 = run.thread + (element - run.start)
+    access.epoch = run.epoch
+    access.block = run.block
+    access.lanes = u32(1) << (thread % 32)
+    access.instruction = run.instruction
+    access.flags = run.flags | thread // 32 << WARP_SHIFT
 
 
 @native
@@ -131,10 +171,7 @@ def grow(pages: Pointer[Pages]) -> boolean:
     for index in range(capacity):
         if old[index].number != 0:
             page = pages.slots + slot_of(pages, old[index].number)
-            page.number = old[index].number
-            page.accesses = old[index].accesses
-            page.shift = old[index].shift
-            page.written = old[index].written
+            copy_bytes(cast(Pointer[u8], page), cast(Pointer[u8], old + index), PAGE_SIZE)
     free(cast(Pointer[u8], old))
     return True
 
@@ -233,7 +270,7 @@ def free_pages(history: Pointer[History], pages: Pointer[Pages]) -> None:
     """Forget all accesses of a table."""
     for index in range(pages.capacity):
         page = pages.slots + index
-        if page.number != 0:
+        if page.number != 0 and page.shift < RUNS:
             count: u32 = u32(PAGE) >> page.shift
             for at in range(count):
                 number: u32 = page.accesses[at].next
