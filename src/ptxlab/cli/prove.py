@@ -26,6 +26,9 @@ from ptxlab.report.render import render
               help="What may be assumed of the arguments and the grid, as 'n <= len(x)'; may be repeated.")  # fmt: skip
 @click.option("--bounds/--no-bounds", default=True, show_default=True,
               help="Show that accesses are in bounds of their array or variable, or assume it.")  # fmt: skip
+@click.option("--once", metavar="NAME", multiple=True,
+              help="Show that each element of an array is written, by one store; may be repeated.")  # fmt: skip
+@click.option("--initialized", is_flag=True, help="Show that shared memory is written before it is read.")
 @timeout_option
 @click.option("--explain", is_flag=True, help="Print the outline of the proof too.")
 @click.option("--format", "format", type=click.Choice(["full", "json", "sarif"]), default="full",
@@ -63,7 +66,8 @@ def command(context: click.Context, /, file: Path, format: str, explain: bool, *
                 enumerate(arguments_for(kernel, given["arguments"]))]  # fmt: skip
         found = prove(
             kernel, made or None, grid=given["grid"], block=given["block"] or required_block(kernel),
-            shared=given["shared"], assume=given["assume"], bounds=given["bounds"], timeout=given["timeout"] or 120.0,
+            shared=given["shared"], assume=given["assume"], bounds=given["bounds"], once=given["once"],
+            initialized=given["initialized"], timeout=given["timeout"] or 120.0,
         )  # fmt: skip
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name, "full")

@@ -104,17 +104,21 @@ class Names:
                 by > 0
             ):
                 return space.divided(self._number(left, text, space), by)[isinstance(op, ast.Mod)]
+            case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod() as op, right=right):
+                a, b = self._number(left, text, space), self._number(right, text, space)
+                return space.euclid(a, b)[isinstance(op, ast.Mod)]
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
-                return _variable(f"len({self._known(name, self.arrays, text)})", space)
+                return _variable(f"len({self.known(name, self.arrays, text)})", space)
             case ast.Attribute(value=ast.Name(id="grid" | "gridDim"), attr="x" | "y" | "z" as axis):
                 return _variable(f"%nctaid.{axis}", space)
             case ast.Attribute(value=ast.Name(id="block" | "blockDim"), attr="x" | "y" | "z" as axis):
                 return Poly.of(self.block[AXES.index(axis)])
             case ast.Name(id=name):
-                return _variable(self._known(name, self.scalars, text), space)
+                return _variable(self.known(name, self.scalars, text), space)
         raise ContractError(f"prove: `{ast.unparse(node)}` in `{text}` is not understood")
 
-    def _known(self, name: str, names: frozenset[str], text: str) -> str:
+    def known(self, name: str, names: frozenset[str], text: str) -> str:
+        """A name, if it is one of those that are meant."""
         if name not in names:
             listed = ", ".join(f"`{one}`" for one in sorted(names)) or "none"
             what = "an array" if names is self.arrays else "an integer parameter"

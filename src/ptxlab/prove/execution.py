@@ -232,7 +232,7 @@ class Execution:
         if back:
             spread(loop, {r: (here.state[r], after.get(r)) for r in changing if r not in closed}, symbols)
             stays = [one for one in path if one not in here.path]
-            loop.entry, loop.stays = here.path, tuple(stays)
+            loop.entry, loop.stays, loop.repeats = here.path, tuple(stays), True
             loop.facts.append(continued(terms, loop, stays))
             loop.limits += limits_of(terms, loop, stays)
             for arrival in back:
@@ -241,6 +241,8 @@ class Execution:
             for symbol in symbols.values():
                 symbol.is_uniform = False
         self.notes.loops.append(loop)
+        loop.exits = tuple(tuple(one for one in arrival.path if one not in here.path) for _, arrival in exits)
+        loop.returns = any(segment.exits for segment in self.notes.segments if loop in segment.loops)
         conditions = [one for _, arrival in exits for one in arrival.path if one not in here.path]
         loop.is_uniform = is_uniform(conditions, lambda one: one is loop or one in loops or one.is_uniform)
         return exits

@@ -151,14 +151,17 @@ class Space:
     def divided(self, value: Poly, divisor: int) -> tuple[Poly, Poly]:
         """Quotient, rounded down, and remainder."""
         low, high = self.range(value)
-        if low >= 0 and high < divisor:
-            return Poly(), value
+        whole = Poly({one: factor for one, factor in value.terms.items() if factor % divisor == 0})
+        left = value.plus(whole, -1)
+        least, most = self.range(left)
+        if least >= 0 and most < divisor:
+            return Poly({one: factor // divisor for one, factor in whole.terms.items()}), left
         known = next((one for one in self._divisions if one[1] == divisor and one[0].key == value.key), None)
         if known is not None:
             return known[2:]
         quotient, rest = self.fresh(low // divisor, high // divisor), self.fresh(0, divisor - 1)
-        whole = quotient.times(Poly.of(divisor)).plus(rest)
-        self.facts.append(self.formula(value) == self.formula(whole))
+        both = quotient.times(Poly.of(divisor)).plus(rest)
+        self.facts.append(self.formula(value) == self.formula(both))
         self._divisions.append((value, divisor, quotient, rest))
         return quotient, rest
 
@@ -169,6 +172,15 @@ class Space:
             most = max(0, self.range(value)[1])
             self._quotients[key] = divisor, self.fresh(0, most), self.fresh(0, most)
         return self._quotients[key][1:]
+
+    def euclid(self, value: Poly, divisor: Poly) -> tuple[Poly, Poly]:
+        """Quotient and remainder of what is not negative by what is above 0; of others, any numbers."""
+        quotient, rest = self.quotient(value, divisor)
+        both = quotient.times(divisor).plus(rest)
+        is_known = z3.And(self.at_most(Poly(), value), self.at_most(Poly.of(1), divisor))
+        is_below = self.at_most(rest.plus(Poly.of(1)), divisor)
+        self.facts.append(z3.Implies(is_known, z3.And(self.formula(value) == self.formula(both), is_below)))
+        return quotient, rest
 
     def quotients(self) -> list[Any]:
         """What a linear solver has to know of quotients by variables: two that are equal, times equal divisors, are."""
@@ -414,7 +426,7 @@ class Integers(Translation):
             below, above = self._unsigned(low), self._unsigned(high)
             most = self.space.range(below)[1]
             power = 1 << most.bit_length()
-            if 0 < most and power <= MOST_JOINED and self._divides(power, above):
+            if most > 0 and power <= MOST_JOINED and self._divides(power, above):
                 return above.plus(below)
         return None
 

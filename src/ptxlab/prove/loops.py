@@ -32,6 +32,13 @@ def closed_form(terms: Terms, first: Linear, head: Linear, after: Linear | None,
     return None
 
 
+def decisive(path: Sequence[Linear], around: Sequence[Loop], loops: Sequence[Loop]) -> list[Linear]:
+    """What decides whether a thread comes to a place: what holds where a loop with one way out is left always holds."""
+    left = [one for one in loops if one not in around and len(one.exits) == 1 and not one.returns]
+    certain = {condition for one in left for condition in one.exits[0]}
+    return [one for one in path if one not in certain]
+
+
 def is_invariant(values: Iterable[Linear], loop: Loop, *, allows_counter: bool) -> bool:
     """Whether terms are made of nothing that a turn of a loop changes, but perhaps the number of the turn."""
     for atom in leaves(values):

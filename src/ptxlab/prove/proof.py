@@ -8,7 +8,9 @@ from .barriers import Barriers
 from .bounds import Bounds
 from .execution import Execution
 from .exits import show_exits
+from .initialized import Initialized
 from .objects import Object, Objects
+from .once import Once
 from .orders import PROXY, Orders
 from .questions import Obligation, Questions
 from .races import Races
@@ -71,3 +73,11 @@ class Proof:
         races = Races(self.execution, self.objects, self.questions, self.orders)
         self.obligations += races.show(milliseconds)
         self.obligations += Tensors(self.execution, self.questions).show(milliseconds)
+
+    def show_initialized(self, milliseconds: int) -> None:
+        """Show that shared memory is written before it is read."""
+        self.obligations += Initialized(self.execution, self.objects, self.questions).show(milliseconds)
+
+    def show_once(self, name: str, milliseconds: int) -> None:
+        """Show that each element of an array is written once."""
+        self.obligations += Once(self.execution, self.objects, self.questions).show(name, milliseconds)

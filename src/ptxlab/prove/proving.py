@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from ctypes import ArgumentError
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -42,6 +43,8 @@ def prove(
     shared: int = 0,
     assume: str | Iterable[str] = (),
     bounds: bool = True,
+    once: str | Iterable[str] = (),
+    initialized: bool = False,
     timeout: float = 120.0,
     replays: bool = True,
 ) -> Verdict:
@@ -50,7 +53,9 @@ def prove(
     The block is fixed; the grid, integer arguments, the contents of arrays and the turns of loops are arbitrary. What
     is known of lengths of arrays is said by `assume`, as `"n <= len(x)"`, or guessed from an example: a
     `ptxlab.measure.Launch`, or `args` and `grid`. An example is run first, on the emulator. `timeout` is in seconds,
-    about. Without `bounds`, accesses are assumed to be in bounds of their array or variable.
+    about. Without `bounds`, accesses are assumed to be in bounds of their array or variable. Of the arrays of `once` it
+    is shown too that each element is written, by one store; with `initialized`, that shared memory is written before
+    it is read.
     """
     require_solver()
     launch = kernel if isinstance(kernel, Launch) else None
@@ -70,11 +75,22 @@ def prove(
     extents = _extents(block)
     example = None if args is None else _example(function, args, _extents(grid or 1))
     try:
-        return _Proving(function, extents, shared, texts, example, args, bounds, timeout, replays).verdict()
+        arrays = (once,) if isinstance(once, str) else tuple(once)
+        asked = _Asked(bounds, arrays, initialized)
+        return _Proving(function, extents, shared, texts, example, args, asked, timeout, replays).verdict()
     except ArgumentError as wrong:  # what ctypes makes of Ctrl-C while it hands arguments to the solver
         if "KeyboardInterrupt" in str(wrong):
             raise KeyboardInterrupt from None
         raise
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be shown besides races and barriers."""
+
+    bounds: bool
+    once: tuple[str, ...]
+    initialized: bool
 
 
 class _Proving:
@@ -82,10 +98,10 @@ class _Proving:
 
     def __init__(
         self, kernel: ir.Function, block: tuple[int, int, int], shared: int, assume: list[str],
-        example: Example | None, args: Sequence[Any] | None, bounds: bool, timeout: float, replays: bool,
+        example: Example | None, args: Sequence[Any] | None, asked: _Asked, timeout: float, replays: bool,
     ) -> None:  # fmt: skip
         self.kernel, self.block, self.shared, self.assume = kernel, block, shared, assume
-        self.example, self.args, self.bounds, self.replays = example, args, bounds, replays
+        self.example, self.args, self.asked, self.replays = example, args, asked, replays
         self.clock = Clock(timeout)
         self.outline: list[str] = []
         self.guessed: list[str] = []
@@ -116,6 +132,8 @@ class _Proving:
         arrays = frozenset(proof.objects.sizes) | pointers
         self.names = Names(scalars, arrays, self.block)
         self.base = [self.names.contract(text) for text in self.assume]
+        for name in self.asked.once:
+            self.names.known(name, arrays, "once")
         proof.questions.contracts = list(self.base)
         proof.show_known()
         proof.obligations += self._bounds()
@@ -123,6 +141,10 @@ class _Proving:
         proof.show_mbarriers(QUICK)
         proof.show_races(QUICK)
         proof.show_exits(QUICK)
+        if self.asked.initialized:
+            proof.show_initialized(QUICK)
+        for name in self.asked.once:
+            proof.show_once(name, QUICK)
         self._retry()
         open = [one for one in proof.obligations if one.status != PROVED]
         for one in proof.obligations:
@@ -183,7 +205,7 @@ class _Proving:
 
     def _bounds(self) -> list[Obligation]:
         proof = self.proof
-        if not self.bounds:
+        if not self.asked.bounds:
             return proof.show_alignment(QUICK)
         unknown = [name for name in proof.objects.sizes if name not in self._said()]
         if self.example is None or not unknown:
@@ -291,7 +313,7 @@ class _Proving:
         kinds = [one.kind for one in proof.obligations if one.status == PROVED] if proof else []
         return Verdict(
             level, self.kernel.title, self._assumptions(), gaps, counterexample, self.outline, count(kinds),
-            monotonic() - self.clock.start, self.bounds,
+            monotonic() - self.clock.start, self.asked.bounds, self.asked.once, self.asked.initialized,
         )  # fmt: skip
 
     def _assumptions(self) -> list[str]:
@@ -322,7 +344,7 @@ class _Proving:
                          f" {sizes})")  # fmt: skip
         if proof.execution.notes.reads_textures:
             found.append("textures do not overlap arrays that are written")
-        if not self.bounds:
+        if not self.asked.bounds:
             found.append("accesses are in bounds of their array or variable")
         if proof.execution.notes.loops:
             found.append("loops end, and no loop makes 2^31 turns")

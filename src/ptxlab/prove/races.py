@@ -45,7 +45,7 @@ class Races:
                   if one.object.space == "global"]  # fmt: skip
         for one, other in _conflicting(groups):
             pair = Pair(None, ({}, {}), same_block=False)
-            yield self._race(one, other, pair, milliseconds)
+            yield self.race(one, other, pair, milliseconds)
 
     def _show_block(self, same_warp: bool | None, milliseconds: int) -> Iterator[Obligation]:
         """Show that no two accesses in a block conflict: of any threads, or of threads of one warp, or of two."""
@@ -60,7 +60,7 @@ class Races:
                     done.add(key)
                     pair = Pair(interval.start, (one.turns, other.turns), same_block=True, same_warp=same_warp,
                                 may_be_one=any(group.first.is_collective for group in (one, other)))  # fmt: skip
-                    yield self._race(one, other, pair, milliseconds)
+                    yield self.race(one, other, pair, milliseconds)
 
     def _show_copies(self, milliseconds: int) -> Iterator[Obligation]:
         """Show that no thread accesses what a copy that it started may still write, or writes what it may read."""
@@ -78,7 +78,7 @@ class Races:
                     if is_conflict and key not in done:
                         done.add(key)
                         pair = Pair(start, (copy.turns, other.turns), same_block=True, same_thread=True)
-                        yield self._race(copy, other, pair, milliseconds)
+                        yield self.race(copy, other, pair, milliseconds)
 
     def _show_phased(self, milliseconds: int) -> Iterator[Obligation]:
         """Show the same in any turns of two accesses: of those that phases complete, and of the asynchronous proxy.
@@ -89,9 +89,10 @@ class Races:
         for one, other in _conflicting(self.objects.groups(any_turns)):
             pair = Pair(None, (one.turns, other.turns), same_block=True, may_be_one=True)
             if any(group.first.unit in PHASED for group in (one, other)) or _meet(one, other):
-                yield self._race(one, other, pair, milliseconds)
+                yield self.race(one, other, pair, milliseconds)
 
-    def _race(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> Obligation:
+    def race(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> Obligation:
+        """Show that two accesses do not conflict."""
         kind = f"race {one.object.space}"
         where = "threads of a block" if pair.same_block else "threads of different blocks"
         where = "a copy and the thread that started it" if pair.same_thread else where
@@ -124,7 +125,7 @@ class Races:
         reason, help = why(status, values, one.object)
         return Obligation(kind, lines, "open", about, reason or "two threads may access the same bytes", help,
                           again=lambda limit: self._race_integers(one, other, pair, limit, True)[1],
-                          retry=lambda: self._race(one, other, pair, milliseconds))  # fmt: skip
+                          retry=lambda: self.race(one, other, pair, milliseconds))  # fmt: skip
 
     def _unordered(self, one: Group, other: Group, pair: Pair) -> list[tuple[int, Before]]:
         """What holds if neither of two accesses is known to be before the other; with the number of the first."""

@@ -54,6 +54,12 @@ class Loop:
     """What holds where it is entered."""
     stays: tuple[Linear, ...] = ()
     """What holds at the end of each turn that another one follows."""
+    repeats: bool = False
+    """Whether any turn can follow another."""
+    exits: tuple[tuple[Linear, ...], ...] = ()
+    """What holds where it is left, by each way out of it."""
+    returns: bool = False
+    """Whether a thread may exit in it."""
 
     def __repr__(self) -> str:
         return f"turn of the loop at line {self.line}"

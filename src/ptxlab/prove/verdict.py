@@ -68,6 +68,10 @@ class Verdict:
     seconds: float = 0.0
     bounds: bool = True
     """Whether accesses were shown to be in bounds; they are assumed to be otherwise."""
+    once: Sequence[str] = ()
+    """The arrays of which each element is written once."""
+    initialized: bool = False
+    """Whether shared memory is written before it is read."""
 
     def __bool__(self) -> bool:
         return self.level == PROVED
@@ -77,7 +81,9 @@ class Verdict:
         if self.level == PROVED:
             accesses = "no access out of bounds or misaligned" if self.bounds else "no misaligned access"
             waits = ", and no wait at an mbarrier lasts for ever" if (self.counts or {}).get("mbarrier") else ""
-            lines.append(f"`{self.kernel}` is proved: {accesses}, {ORDERED}{waits}")
+            once = "".join(f", each element of `{name}` is written once" for name in self.once)
+            written = ", and shared memory is written before it is read" if self.initialized else ""
+            lines.append(f"`{self.kernel}` is proved: {accesses}, {ORDERED}{waits}{once}{written}")
         elif self.level == REFUTED:
             assert self.counterexample is not None
             lines.append(f"`{self.kernel}` is refuted by a run: {self.counterexample.launch}")
