@@ -239,6 +239,13 @@ def test_a_fault_names_the_thread() -> None:
     check(body, [x, np.zeros(48, np.uint32)], grid=1)
 
 
+def test_lanes_with_barriers_of_their_own_run_as_threads() -> None:
+    body = "and.b32 %r4, %r1, 1;\n add.u32 %r4, %r4, 1;\n bar.sync %r4, 64;\n st.global.u32 [%rd2], %r4;\n ret;"
+    found = compare_body(body, [np.zeros(64, np.uint32)] * 2, 64, 1)
+    assert found.apart == ("different barriers for different lanes",)
+    assert found.differs == ""
+
+
 def test_a_long_loop_ends_as_threads() -> None:
     body = """
     mov.u32 %r4, 0;

@@ -50,6 +50,8 @@ class LaneMachine(LlvmMachine):
         assert self.match is not None
         if value is not None or not waits or function.guard is not None or function.waiting[function.block_number]:
             raise NotTogetherError("a barrier that lanes come to one by one")
+        if number.text in builder.shapes or (count is not None and count.text in builder.shapes):
+            raise NotTogetherError("different barriers for different lanes")
         save(function, function.mask(), function.live.across(function.position))
         how = 1 | (ALIGNED if self.match.effects.aligned else 0)
         with builder.each_lane(function.mask()):
