@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ptxlab.syntax import parse as parse
     from ptxlab.toolchain import cuda as cuda
     from ptxlab.trace import Trace as Trace
+    from ptxlab.trace import Traces as Traces
     from ptxlab.verify import verify as verify
 
 __version__ = "0.1.0"
@@ -69,6 +70,7 @@ _HOME = {
     "Texture": "ptxlab.device.textures",
     "Trace": "ptxlab.trace",
     "TraceError": "ptxlab.device.trace_file",
+    "Traces": "ptxlab.trace",
     "launch_chain": "ptxlab.launch.chains",
     "check": "ptxlab.check",
     "from_framework": "ptxlab.frameworks.adopt",

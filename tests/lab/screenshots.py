@@ -13,7 +13,8 @@ import numpy as np
 import ptxlab
 from ptxlab import kernels
 from ptxlab.cli.samples import SAMPLES
-from ptxlab.lab import Server, Views
+from ptxlab.kernels import collectives
+from ptxlab.lab import NodeViews, Server, Views
 from ptxlab.measure import Host
 from tests.lab.browser import Browser, Page
 from tests.lab.kernels import ROOT, launched
@@ -41,6 +42,16 @@ def race() -> Views:
     return Views(trace)
 
 
+def ranks() -> NodeViews:
+    """A two-shot all-reduce of four ranks."""
+    node = ptxlab.node(4)
+    x = [device.array(np.ones(64, np.float32), name="x") for device in node]
+    collectives.all_reduce(collectives.Group(node), x, [device.zeros(64, name="total") for device in node], "two_shot")
+    traces = node.synchronize(record=ptxlab.Record()).traces
+    assert traces is not None
+    return NodeViews(traces)
+
+
 def save(page: Page, name: str) -> None:
     data = base64.b64decode(page.send("Page.captureScreenshot", format="png")["data"])
     if util.find_spec("PIL"):  # 256 colors are enough, and half of the bytes
@@ -51,7 +62,7 @@ def save(page: Page, name: str) -> None:
     assert page.problems == []
 
 
-def shoot(browser: Browser, views: Views, shots: list[tuple[str, dict[str, object], str]]) -> None:
+def shoot(browser: Browser, views: Views | NodeViews, shots: list[tuple[str, dict[str, object], str]]) -> None:
     """Pictures of one launch: the name, the state, and what else is to be done in the page."""
     with Server(views, 0) as server:
         server.start()
@@ -75,6 +86,7 @@ def main() -> None:
     tensor = recorded("tcgen05_gemm", "ring")
     loads = [one["step"] for one in tensor.get("tensor/0") if one["kind"] == "loads"]
     with tempfile.TemporaryDirectory() as folder, Browser(Path(folder)) as browser:
+        shoot(browser, ranks(), [("ranks", {"tab": "ranks"}, "lab.node.go(1, lab.node.timeOf(1000))")])
         shoot(browser, swizzle, [
             ("1-array", {"position": swizzle.steps.count, "tab": "arrays"}, ""),
             ("2-tiles", {**at, "tab": "tiles"}, ""),

@@ -25,7 +25,7 @@ from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
     from ptxlab.device.record import Record
-    from ptxlab.lab import Views
+    from ptxlab.lab import NodeViews, Views
     from ptxlab.launch.launches import Launch
     from ptxlab.measure.entry import Entry
     from ptxlab.trace import Trace
@@ -80,7 +80,8 @@ def command(
 ) -> None:  # fmt: skip
     """Inspect a run of a kernel in the browser: step by step, lane by lane, forwards and backwards.
 
-    PATH is PTX, CUDA C++, or a .ptxtrace of `ptxlab run --record`; NAME is a kernel of the gallery or a lesson of the
+    PATH is PTX, CUDA C++, a .ptxtrace of `ptxlab run --record`, or a folder of several that ran at the same time, as
+    `node.synchronize(record=...)` writes it; NAME is a kernel of the gallery or a lesson of the
     documentation, of which `--list` has the names. The kernel runs once on the emulator and is recorded; the page is
     served on this machine alone until Ctrl-C. Arguments are as for `ptxlab run`. PTX names the source that it was
     compiled from; the page has it where it is in the folder of PATH, or of --sources. A .cu file with a `main()` runs
@@ -100,9 +101,11 @@ def command(
         trace, owner = _lesson(page, variant, sizes, given)
     elif not path.exists() and not path.suffix:
         trace, owner = _gallery(what, variant, sizes, given)
+    elif path.is_dir():
+        show(_together(path, [path, *sources]), html, port, no_browser)
+        return
     elif not path.is_file():
-        is_folder = path.is_dir()
-        raise click.UsageError(f"`{what}` is a directory" if is_folder else f"there is no file `{what}`")
+        raise click.UsageError(f"there is no file `{what}`")
     else:
         if variant or sizes:
             raise click.UsageError("`--variant` and `--size` are for what opens by its name: see `--list`")
@@ -115,11 +118,30 @@ def command(
     own = page.path.parent if page is not None else path.parent if path.is_file() else Path(kernels.__path__[0])
     opened = owner if isinstance(owner, Opened) else None
     views = Views(trace, [own, *sources], None if opened is None else opened.debugger.declarations)
+    show(views, html, port, no_browser)
+    del owner
+
+
+def _together(folder: Path, sources: Sequence[Path]) -> NodeViews:
+    """The launches of a folder, which ran at the same time."""
+    from ptxlab.device.trace_file import TraceError
+    from ptxlab.lab import NodeViews
+    from ptxlab.trace import Traces
+
+    try:
+        traces = Traces.open(folder)
+    except TraceError as wrong:
+        raise click.UsageError(str(wrong)) from None
+    click.echo(repr(traces).strip("<>"))
+    return NodeViews(traces, sources)
+
+
+def show(views: Views | NodeViews, html: Path | None, port: int | None, no_browser: bool) -> None:
+    """Write the page to a file, or serve it."""
     if html is not None:
         write(views, html)
     else:
         serve(views, port, no_browser)
-    del owner
 
 
 def _recorded(context: click.Context, path: Path, given: dict[str, Any]) -> tuple[Trace, object]:
@@ -194,7 +216,7 @@ def _record(given: dict[str, Any]) -> Record:
     return Record(blocks=given["blocks"], warps=given["warps"] or None, limit=given["limit"])
 
 
-def write(views: Views, path: Path) -> None:
+def write(views: Views | NodeViews, path: Path) -> None:
     """Write the page to a file."""
     from ptxlab.lab import TooLargeError, write_page
 
@@ -207,7 +229,7 @@ def write(views: Views, path: Path) -> None:
     click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
-def serve(views: Views, port: int | None, no_browser: bool) -> None:
+def serve(views: Views | NodeViews, port: int | None, no_browser: bool) -> None:
     """Serve the page until Ctrl-C."""
     from ptxlab.lab import Server
     from ptxlab.toolchain.process import absolute_entries

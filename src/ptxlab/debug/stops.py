@@ -16,7 +16,7 @@ from ptxlab.debug.values import Scope
 from ptxlab.report import Diagnostic
 from ptxlab.trace import Trace
 from ptxlab.trace import registers as registers_of
-from ptxlab.trace.accesses import GLOBAL, unwritten
+from ptxlab.trace.accesses import FROM_PEER, GLOBAL, unwritten
 from ptxlab.trace.columns import Numbers
 
 
@@ -273,7 +273,9 @@ def watch_memory(trace: Trace, number: int, name: str, space: int, owner: int, a
         content[inside] = data[inside.start - start : inside.stop - start]
         if (content != before).any():
             event = int(rows.event[index])
-            by = trace.columns.events["thread"][event] if event >= 0 else trace.columns.thread[rows.entry[index]]
+            entry = int(np.clip(rows.entry[index], 0, len(trace.columns) - 1))
+            is_own = 0 <= event < FROM_PEER  # what another launch writes is seen by the thread that had a turn before
+            by = trace.columns.events["thread"][event] if is_own else trace.columns.thread[entry]
             positions.append(min((int(rows.key[index]) + 1) // 2 + (event >= 0), trace.steps))
             threads.append(int(by))
     return Watchpoint(number, name, _in_order(positions, threads))

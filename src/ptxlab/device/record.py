@@ -61,6 +61,10 @@ class Record:
         object.__setattr__(self, "lines", None if lines is None else frozenset(lines))
         object.__setattr__(self, "limit", limit)
 
+    def at(self, path: Path) -> Record:
+        """The same, to another file."""
+        return Record(path, blocks=self.blocks, warps=self.warps, lines=self.lines, limit=self.limit)
+
     @property
     def recorded(self) -> Recorded:
         """What of it changes the code of a kernel."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import weakref
 from dataclasses import field
 from functools import cached_property
@@ -19,15 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ptxlab.timelines import Timeline
-    from ptxlab.trace import Trace
+    from ptxlab.trace import Trace, Traces
 
 
 class Recording:
-    """The file of a recorded launch; a temporary one is removed when the last result that has it is."""
+    """The file of a recorded launch, or the folder of several that ran at the same time.
+
+    A temporary one is removed when the last result that has it is.
+    """
 
     def __init__(self, path: Path, is_temporary: bool) -> None:
         self.path = path
-        if is_temporary:
+        if is_temporary and path.is_dir():
+            weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+        elif is_temporary:
             weakref.finalize(self, path.unlink, missing_ok=True)
 
 
@@ -76,12 +82,20 @@ class Result:
 
     @property
     def trace(self) -> Trace | None:
-        """The launch as it was recorded; None if it was not."""
-        if self.recording is None:
+        """The launch as it was recorded; None if it was not, or is one of several: see `traces`."""
+        if self.recording is None or self.recording.path.is_dir():
             return None
         if self._trace is None:  # layers above: what reads a recording also draws and compares it
             self._trace = service("trace").Trace.open(self.recording.path)
         found: Trace = self._trace
+        return found
+
+    @cached_property
+    def traces(self) -> Traces | None:
+        """The launches that ran at the same time, as they were recorded; None if they were not."""
+        if self.recording is None or not self.recording.path.is_dir():
+            return None
+        found: Traces = service("trace").Traces.open(self.recording.path)
         return found
 
     def _repr_html_(self) -> str:

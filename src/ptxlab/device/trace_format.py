@@ -19,5 +19,6 @@ OBSERVED = 9  # a wait on an mbarrier is over: phase `operation` was complete
 AT_BARRIER = 10  # a thread has arrived at barrier `operation` of its block
 OPENED = 11  # barrier `operation` of a block is complete
 GROUP_WAITED = 12  # a thread has waited for asynchronous groups
+TURN = 13  # of launches that run together: what follows is in turn `address` of all of them
 
 NO_BLOCK = 0xFFFFFFFFFFFFFFFF  # the block of an event in global memory

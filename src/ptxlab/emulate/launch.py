@@ -152,8 +152,6 @@ def _finish_recording(recorder: HostRecorder, result: Result, outcome: str | Non
     """Close the recording of a launch; it is part of the result."""
     wrong = [worker.fault.get("instruction") for worker in running.workers if worker.fault.get("kind")]
     recorder.finish(outcome, wrong[0] if wrong else None, result.diagnostics)
-    if recorder.error is not None:
-        raise recorder.error
     result.recording = Recording(recorder.path, recorder.is_temporary)
 
 

@@ -74,8 +74,8 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
     """Run grids at the same time, each once those before it are complete; all have one seed and one time limit."""
     if len(grids) > MOST_GRIDS:
         raise ValueError(f"{len(grids)} grids: at most {MOST_GRIDS} run together")
-    runtime_code()
     first = grids[0].options
+    runtime_code(first.record is not None)
     started = time.perf_counter()
     until = None if first.timeout is None else started + first.timeout
     running: list[RunningLaunch] = []
@@ -84,9 +84,9 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
         kinds: dict[tuple[int, SourceSpan | None], int] = {}
         for number, grid in enumerate(grids):
             kind = kinds.setdefault((id(grid.kernel), grid.host_line), len(kinds))
-            place = LaunchPlace(number, first_block, kind, grid.device, grid.title, grid.regions, grid.hidden,
+            place = LaunchPlace(number, len(grids), first_block, kind, grid.device, grid.title, grid.regions, grid.hidden,
                                 grid.host_line, grid.order, frozenset(grid.before if grid.options.overlap else ()),
-                                is_kernel=grid.is_kernel)  # fmt: skip
+                                is_kernel=grid.is_kernel, stream=grid.stream)  # fmt: skip
             try:
                 running.append(_prepare(grid, place, space, until))
             except OutOfTimeError:
@@ -99,6 +99,7 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
             launch.textures.write_back()
         result.output = "".join(text for launch in running for text in launch.services.output)
         result.diagnostics = _diagnostics(running, grids, outcome, first)
+        _finish_recordings(running, outcome, result.diagnostics)
         result.coverage = Coverage((schedule_of(running[0]),))
         timeline = _timeline(running, grids)
         result.read_timeline = lambda: timeline
@@ -178,6 +179,15 @@ def _join(running: Sequence[RunningLaunch], grids: Sequence[TeamGrid]) -> list[A
         limit=min(part.get("limit") for part in parts),
     )
     return [*kept, residents]
+
+
+def _finish_recordings(running: Sequence[RunningLaunch], outcome: str | None, found: list[Diagnostic]) -> None:
+    """Close the recordings of all grids; the instruction that was wrong is of one of them."""
+    fault = running[0].workers[0].fault
+    wrong = running[0].of(fault.get("block")) if fault.get("kind") else None
+    for launch in running:
+        if launch.recorder is not None:
+            launch.recorder.finish(outcome, fault.get("instruction") if launch is wrong else None, found)
 
 
 def _timeline(running: Sequence[RunningLaunch], grids: Sequence[TeamGrid]) -> Timeline:

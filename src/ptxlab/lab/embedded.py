@@ -13,6 +13,7 @@ import numpy as np
 from ptxlab.lab.encoding import packed
 from ptxlab.lab.memory import PAGE
 from ptxlab.lab.page import page
+from ptxlab.lab.ranks import NodeViews
 from ptxlab.lab.tracks import TILE
 from ptxlab.lab.views import Views
 from ptxlab.lab.windows import WINDOW
@@ -31,7 +32,7 @@ class TooLargeError(ValueError):
     """A launch that does not fit into a file."""
 
 
-def write_page(views: Views) -> str:
+def write_page(views: Views | NodeViews) -> str:
     """The page with all its answers; `TooLargeError` says what to leave out."""
     parts: list[str] = []
     names: dict[str, tuple[int, str]] = {}  # the part that has an answer, and what it is called there
@@ -64,20 +65,34 @@ def write_page(views: Views) -> str:
             finish()
         return len(text)
 
-    for name in names_of(views):
-        total += add(name)
-        if total > MOST:
-            raise TooLargeError(
-                f"{views.steps.count:,} steps of warps are too many for one file: record fewer with `--blocks`, "
-                "`--warp` or `--limit`, or serve the page without `--html`"
-            )
+    launches = _launches(views)
+    if isinstance(views, NodeViews):
+        for name in views.names():
+            total += add(name)
+    for before, launch in launches:
+        for name in names_of(launch):
+            total += add(f"{before}{name}")
+            if total > MOST:
+                count = sum(one.steps.count for _, one in launches)
+                raise TooLargeError(
+                    f"{count:,} steps of warps are too many for one file: record fewer with `--blocks`, "
+                    "`--warp` or `--limit`, or serve the page without `--html`"
+                )
     followed = time.monotonic()
-    for name in origins_of(views, views.get("run")):
-        if total > MOST or time.monotonic() > followed + SECONDS:
-            break
-        total += add(name)
+    for before, launch in launches:
+        for name in origins_of(launch, launch.get("run")):
+            if total > MOST or time.monotonic() > followed + SECONDS:
+                break
+            total += add(f"{before}{name}")
     finish()
-    return page({"parts": parts, "names": names, "missing": MISSING})
+    return page({"parts": parts, "names": names, "missing": MISSING}, of_node=isinstance(views, NodeViews))
+
+
+def _launches(views: Views | NodeViews) -> list[tuple[str, Views]]:
+    """The launches, and how the names of what each has start."""
+    if isinstance(views, Views):
+        return [("", views)]
+    return [(f"{number}/", views.launch(number)) for number in range(len(views.traces))]
 
 
 def names_of(views: Views) -> Iterator[str]:

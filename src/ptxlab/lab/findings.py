@@ -48,8 +48,13 @@ def start(steps: WarpSteps, found: Sequence[dict[str, Any]]) -> dict[str, int]:
 
 
 def _when(steps: WarpSteps, access: dict[str, int], taken: set[tuple[int, int]]) -> dict[str, int]:
-    """When a thread makes an access: the first time to these bytes; of an operation that is not recorded, the first."""
+    """When a thread makes an access: the first time to these bytes; of an operation that is not recorded, the first.
+
+    Nothing of an access that another launch makes, which ran at the same time.
+    """
     trace = steps.trace
+    if trace.together is not None and access.get("launch") != trace.together.number:
+        return {}
     thread = trace.number_of(access["thread"], access["block"])
     lines = [at for at in range(len(trace.program.instructions)) if trace.program.line(at) == access["line"]]
     times = [*_to_bytes(steps, access, thread, lines), *_all(steps, thread, lines)]

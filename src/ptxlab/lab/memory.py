@@ -82,7 +82,7 @@ class MemoryHistory:
         for past in range(len(rows), 0, -_TOGETHER):  # the last first: there is no need for those that they overwrite
             if fresh.all():
                 break
-            values, at = self._bytes(rows.take(slice(max(past - _TOGETHER, 0), past)))
+            values, at = self.steps.trace.accesses.bytes_and_addresses(rows.take(slice(max(past - _TOGETHER, 0), past)))
             at -= address
             inside = (at >= 0) & (at < len(content))
             at, values = at[inside], values[inside]
@@ -90,17 +90,6 @@ class MemoryHistory:
             content[at[is_first]] = values[is_first]
             fresh[at] = True
         known |= fresh
-
-    def _bytes(self, rows: Rows) -> tuple[npt.NDArray[np.uint8], Numbers]:
-        """The bytes of some writes, one after the other, and the address of each."""
-        columns = self.steps.trace.columns
-        steps = np.arange(int(rows.size.sum())) - np.repeat(np.cumsum(rows.size) - rows.size, rows.size)
-        source = np.repeat(rows.data, rows.size) + steps
-        is_event = np.repeat(rows.event >= 0, rows.size)
-        values = np.empty(len(source), np.uint8)
-        values[~is_event] = columns.payload[source[~is_event]]
-        values[is_event] = columns.data[source[is_event]]
-        return values, np.repeat(rows.address, rows.size) + steps
 
     def _within(self, rows: Rows, after: Numbers, address: int) -> dict[str, object]:
         """Writes in order; those that one step makes by one instruction are together.
@@ -112,7 +101,7 @@ class MemoryHistory:
         kinds = np.stack([after, rows.instruction, is_event.astype(np.int64), rows.size], axis=1)
         cuts = np.flatnonzero((np.diff(kinds, axis=0) != 0).any(axis=1)) + 1
         first = np.concatenate([[0], cuts]).astype(np.int64)[: len(rows)]
-        values, _ = self._bytes(rows)
+        values, _ = self.steps.trace.accesses.bytes_and_addresses(rows)
         return {
             "after": after[first].tolist(), "instruction": rows.instruction[first].tolist(),
             "asynchronous": is_event[first].tolist(), "size": rows.size[first].tolist(),

@@ -19,8 +19,10 @@ def _parts() -> tuple[str, str, dict[str, str]]:
     return (_MODULES / "page.html").read_text("utf-8"), (_MODULES / "style.css").read_text("utf-8"), modules
 
 
-def page(embedded: dict[str, object] | None = None, *, asks_parent: bool = False) -> str:
+def page(embedded: dict[str, object] | None = None, *, asks_parent: bool = False, of_node: bool = False) -> str:
     """The page; with `embedded`, it asks nothing of a server, with `asks_parent`, it asks the page that frames it.
+
+    With `of_node`, it shows several launches that ran at the same time.
 
     Modules import each other as `lab/name.js`; the import map says that these are here.
     """
@@ -36,6 +38,8 @@ def page(embedded: dict[str, object] | None = None, *, asks_parent: bool = False
     }
     if asks_parent:
         document = document.replace("<html ", '<html data-asks="parent" ', 1)
+    if of_node:
+        document = document.replace("<html ", '<html data-node="yes" ', 1)
     for mark, text in parts.items():
         assert mark in document
         document = document.replace(mark, text)

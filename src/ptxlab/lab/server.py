@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ptxlab.lab.page import page
+from ptxlab.lab.ranks import NodeViews
 from ptxlab.lab.views import Views
 
 HOST = "127.0.0.1"
@@ -22,11 +23,11 @@ FIRST, TRIED = 8712, 20  # the port, and how many after it are tried
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one recorded launch under an address that only its user knows."""
+    """Serves one recorded launch, or several with one clock, under an address that only its user knows."""
 
     daemon_threads = True
 
-    def __init__(self, views: Views, port: int | None = None) -> None:
+    def __init__(self, views: Views | NodeViews, port: int | None = None) -> None:
         self.views = views
         self.asked = time.monotonic()  # when there was a request last
         self.token = secrets.token_urlsafe(12)
@@ -93,7 +94,11 @@ class _Handler(BaseHTTPRequestHandler):
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there is no page here: open the address as it was printed")
         elif not name:
-            self._send(HTTPStatus.OK, "text/html; charset=utf-8", page().encode())
+            self._send(
+                HTTPStatus.OK,
+                "text/html; charset=utf-8",
+                page(of_node=isinstance(self.server.views, NodeViews)).encode(),
+            )
         else:
             self._answer(name.removeprefix("data/").partition("?")[0])
 

@@ -47,7 +47,7 @@ class Tracks:
         """What is on the tracks of a block, in a part of the time."""
         start, end = tile * TILE << level, (tile + 1) * TILE << level
         return [
-            {"name": track.name, "kind": track.kind, "warp": track.warp, "periods": _drawn(track, start, end, level)}
+            {"name": track.name, "kind": track.kind, "warp": track.warp, "periods": drawn(track, start, end, level)}
             for track in self._tracks(block)
         ]
 
@@ -184,7 +184,7 @@ def _beside(name: str, periods: list[tuple[int, int, int]]) -> list[Track]:
     return found
 
 
-def _drawn(track: Track, start: int, end: int, level: int) -> list[list[int]]:
+def drawn(track: Track, start: int, end: int, level: int) -> list[list[int]]:
     """The periods of a track in a tile: start, end, what, instruction; short ones that are close together are one."""
     chosen = np.flatnonzero((track.start < end) & (track.end > start))
     least = 1 << level

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy
@@ -14,7 +16,8 @@ from ptxlab import ir
 from ptxlab.device.arguments import HEAP, HEAP_STEP, AddressSpace
 from ptxlab.device.coverage import Coverage, Schedule
 from ptxlab.device.options import Extent, LaunchOptions
-from ptxlab.device.result import Result
+from ptxlab.device.record import Record
+from ptxlab.device.result import Recording, Result
 from ptxlab.emulate.host.host_order import STREAMS
 from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory, Snapshot
 from ptxlab.emulate.runtime.order.devices import MOST_GRIDS
@@ -30,6 +33,7 @@ from ptxlab.report import KernelError, is_failure
 from ptxlab.services import service
 
 MOST_GPUS = 16
+MOST_RECORDED = 256  # operations that are recorded together
 
 
 class Device:
@@ -162,20 +166,29 @@ class Node:
         seeds: int | Iterable[int] | None = None,
         detectors: bool | Iterable[str] = True,
         timeout: float | None = None,
+        record: Record | None = None,
         on_error: str = "raise",
     ) -> Result:
         """Run all that was launched, and wait for it.
 
         Blocks of all GPUs take turns, in an order that `seed` chooses: the same seed, the same run. With `seeds`, that
-        many schedules are tried until one finds something; memory is then as after the first of them. The other
-        keywords are those of `kernel.launch`.
+        many schedules are tried until one finds something; memory is then as after the first of them. With `record`,
+        each launch, copy and fill is recorded to a file of the folder that it names; `result.traces` has them. The
+        other keywords are those of `kernel.launch`.
         """
+        if record is not None and seeds is not None:
+            raise ValueError("`record` and `seeds`: a recording is of one schedule, by its `seed`")
         if self.capturing is not None:
             raise RuntimeError("a graph is being captured, which nothing can be waited for in")
         queue, self._queue = self._queue, []
         if not queue:
             return Result()
-        options = {"detectors": detectors, "timeout": timeout, "on_error": "collect", "gpu": self.gpu}
+        recording = None if record is None else _recording(record, len(queue))
+        if recording is not None and record is not None:
+            record = record.at(recording.path)
+        options = {
+            "detectors": detectors, "timeout": timeout, "on_error": "collect", "gpu": self.gpu, "record": record,
+        }  # fmt: skip
         try:
             tried = [seed] if seeds is None else list(range(seeds) if isinstance(seeds, int) else seeds)
             result = self._try(queue, tried, options)
@@ -183,6 +196,7 @@ class Node:
             for operation in queue:
                 operation.is_complete = True
                 operation.before = set()
+        result.recording = recording
         if is_failure(result.diagnostics, on_error):
             raise KernelError(result.diagnostics)
         return result
@@ -233,7 +247,7 @@ class Node:
             emulated=self._emulated(module_of(operation.kernel), operation.rank),
             kernel=operation.kernel,
             args=in_host_memory(tuple(operation.args)),
-            options=replace_own(options, own),
+            options=_recorded(replace_own(options, own), numbers[id(operation)]),
             device=operation.rank,
             title=_title(operation, kernels[operation.rank]),
             regions=accessible,
@@ -289,6 +303,25 @@ def replace_own(options: LaunchOptions, own: LaunchOptions) -> LaunchOptions:
         cooperative=own.cooperative,
         overlap=own.overlap,
     )
+
+
+def _recording(record: Record, count: int) -> Recording:
+    """The folder that so many operations are recorded to."""
+    if count > MOST_RECORDED:
+        raise ValueError(f"{count} operations: at most {MOST_RECORDED} are recorded together; synchronize before")
+    if record.path is None:
+        return Recording(Path(mkdtemp(suffix=".ptxtraces")), is_temporary=True)
+    record.path.mkdir(parents=True, exist_ok=True)
+    for old in record.path.glob("*.ptxtrace"):
+        old.unlink()
+    return Recording(record.path, is_temporary=False)
+
+
+def _recorded(options: LaunchOptions, number: int) -> LaunchOptions:
+    """The options of a launch that is recorded to a file of its own, in the folder of all."""
+    if options.record is None or options.record.path is None:
+        return options
+    return replace(options, record=options.record.at(options.record.path / f"{number:03}.ptxtrace"))
 
 
 def _title(operation: Operation, kernels: int) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from ptxlab.trace.columns import Columns, Numbers, Segment, Slot
 GLOBAL, SHARED, LOCAL, PARAM, CONST = range(5)
 SPACES = {"global": GLOBAL, "shared": SHARED, "local": LOCAL, "param": PARAM, "const": CONST}
 NAMES = tuple(SPACES)
+FROM_PEER = 1 << 40  # events from here on are writes of launches that ran at the same time, see `Accesses.peer_write`
 _WINDOW = 56  # above these bits of a generic address is the state space
 _WINDOWS = {1: SHARED, 2: LOCAL, 3: PARAM}
 _RANK, _OFFSET = 24, (1 << 24) - 1
@@ -36,6 +37,8 @@ class Region:
     data: bytes
     short: str
     """The name of the parameter or variable, `maps+128` for a part of one."""
+    of_module: bool = True
+    """Whether launches of other modules, or on other GPUs, have other memory at its address."""
 
     def array(self, content: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """The bytes as the array that they are of."""
@@ -59,7 +62,10 @@ class Region:
 
 @dataclass(frozen=True)
 class Rows:
-    """Accesses in the order in which they were made; `event` is -1 for those of instructions, else the event."""
+    """Accesses in the order in which they were made.
+
+    `event` is -1 for those of instructions, from `FROM_PEER` on for those of other launches, else the event.
+    """
 
     key: Numbers
     space: Numbers
@@ -90,6 +96,19 @@ class Rows:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PeerWrite:
+    """A write of another launch to global memory, by a thread of it and an instruction of its program."""
+
+    launch: int
+    title: str
+    """`rank 1`."""
+    line: int
+    text: str
+    block: int
+    thread: int
+
+
 def unwritten(address: int, size: int) -> npt.NDArray[np.uint8]:
     """What memory of a block or a thread holds from an address on before anything is written."""
     return np.frombuffer(undefined_bytes(address, size), np.uint8).copy()
@@ -109,10 +128,27 @@ class Accesses:
         self.parameters = bytes.fromhex(description["parameters"])
         regions = [given for given in description["regions"] if given["size"]]
         names = _names([given["name"] for given in regions])
+        self._describe_peer: Callable[[int], PeerWrite]
         self.regions = [
-            Region(given["name"], given["base"], given["size"], tuple(given["shape"]), given["dtype"], data, name)
+            Region(
+                given["name"],
+                given["base"],
+                given["size"],
+                tuple(given["shape"]),
+                given["dtype"],
+                data,
+                name,
+                given.get("of_module", True),
+            )
             for given, data, name in zip(regions, columns.memory, names, strict=False)
         ]
+
+    def are_of_module(self, addresses: Numbers) -> npt.NDArray[np.bool_]:
+        """Which addresses are in memory that the module has for itself."""
+        regions = sorted(self.regions, key=lambda one: one.base)
+        bases = np.array([one.base for one in regions], np.int64)
+        kinds = np.array([True, *(one.of_module for one in regions)])
+        return kinds[np.searchsorted(bases, addresses, "right")]
 
     def region_at(self, address: int) -> Region | None:
         """The region that has an address."""
@@ -127,6 +163,21 @@ class Accesses:
     def reads(self) -> Rows:
         """Loads and atomic operations."""
         return self._rows(("load", "update"), READ)
+
+    def add_peer_writes(self, rows: Rows, data: npt.NDArray[np.uint8], describe: Callable[[int], PeerWrite]) -> None:
+        """Take what other launches wrote, whose bytes are in `data`; `describe` says what the write of a number is."""
+        rows = replace(rows, data=rows.data + len(self.columns.data))
+        self.columns.data = np.concatenate([self.columns.data, data])
+        self._describe_peer = describe
+        own = self.writes
+        merged = Rows(
+            *(np.concatenate([getattr(one, name) for one in (rows, own)]) for name in Rows.__dataclass_fields__)
+        )
+        self.writes = merged.take(np.argsort(merged.key, kind="stable"))
+
+    def peer_write(self, event: int) -> PeerWrite | None:
+        """The write of another launch that an event is."""
+        return self._describe_peer(event - FROM_PEER) if event >= FROM_PEER else None
 
     def _rows(self, roles: tuple[str, ...], event: int) -> Rows:
         parts = [self._of_slot(segment, slot, entries) for segment, slot, entries in self._slots(roles)]
@@ -217,6 +268,16 @@ class Accesses:
             return self.columns.data[start : start + size].tobytes()
         return self.columns.payload[start : start + size].tobytes()
 
+    def bytes_and_addresses(self, rows: Rows) -> tuple[npt.NDArray[np.uint8], Numbers]:
+        """The bytes of some writes, one after the other, and the address of each."""
+        steps = np.arange(int(rows.size.sum())) - np.repeat(np.cumsum(rows.size) - rows.size, rows.size)
+        source = np.repeat(rows.data, rows.size) + steps
+        is_event = np.repeat(rows.event >= 0, rows.size)
+        values = np.empty(len(source), np.uint8)
+        values[~is_event] = self.columns.payload[source[~is_event]]
+        values[is_event] = self.columns.data[source[is_event]]
+        return values, np.repeat(rows.address, rows.size) + steps
+
     def image(self, space: int, owner: int, base: int, content: npt.NDArray[np.uint8], key: int) -> None:
         """Make memory what it is before `key`: all writes up to then, in order, on top of what was there."""
         rows = self.writes.touching(space, owner, base, len(content))
@@ -226,13 +287,8 @@ class Accesses:
         """Make some writes, in order, to memory that starts at an address."""
         if not len(rows):
             return
-        steps = np.arange(int(rows.size.sum())) - np.repeat(np.cumsum(rows.size) - rows.size, rows.size)
-        source = np.repeat(rows.data, rows.size) + steps
-        is_event = np.repeat(rows.event >= 0, rows.size)
-        values = np.empty(len(source), np.uint8)
-        values[~is_event] = self.columns.payload[source[~is_event]]
-        values[is_event] = self.columns.data[source[is_event]]
-        at = np.repeat(rows.address - base, rows.size) + steps
+        values, at = self.bytes_and_addresses(rows)
+        at -= base
         inside = (at >= 0) & (at < len(content))
         content[at[inside]] = values[inside]
 
@@ -249,10 +305,14 @@ def dtype_named(name: str) -> np.dtype[Any]:
 
 
 def _names(regions: list[str]) -> list[str]:
-    """Short names of regions, each another."""
-    found: list[str] = []
-    for number, name in enumerate(regions):
+    """Short names of regions, each another: arrays of several GPUs that have the same name have the rank."""
+    shorts = []
+    for name in regions:
         named, part = re.search(r"`(\w[\w$.]*)`", name), re.search(r" at (\+\d+)", name)
-        short = (named[1] if named else name) + (part[1] if part else "")
-        found.append(f"{short}#{number}" if short in found else short)
+        shorts.append((named[1] if named else name) + (part[1] if part else ""))
+    found: list[str] = []
+    for number, (name, short) in enumerate(zip(regions, shorts, strict=True)):
+        rank = re.search(r" of rank \d+", name)
+        longer = short + rank[0] if rank and shorts.count(short) > 1 else short
+        found.append(f"{longer}#{number}" if longer in found else longer)
     return found

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ptxlab.device import trace_file
 from ptxlab.device.trace_file import Content, TraceError, TraceFile
-from ptxlab.device.trace_format import SEGMENT_BITS
+from ptxlab.device.trace_format import SEGMENT_BITS, TURN
 from ptxlab.trace.validation import read_findings
 
 Numbers = npt.NDArray[np.int64]
@@ -178,6 +178,38 @@ class Columns:
         """The entry of a step, and which of its steps that is."""
         entry = int(np.searchsorted(self.first_step, step, "right")) - 1
         return entry, step - int(self.first_step[entry])
+
+    # Turns, of launches that ran together.
+
+    @cached_property
+    def _noted(self) -> tuple[Numbers, Numbers, Numbers]:
+        """The events that note a turn, before which entry each is, and the turn."""
+        events = np.flatnonzero(self.events["kind"] == TURN)
+        return events, self.events["time"][events].astype(np.int64), self.events["address"][events].astype(np.int64)
+
+    def turns_of(self, entries: Numbers, events: Numbers) -> Numbers:
+        """The turns of entries; where there is an event (none at -1), the turn of that."""
+        noted, times, turns = self._noted
+        if not len(noted):
+            return np.zeros(len(entries), np.int64)
+        of_entry = np.searchsorted(times, entries, "right") - 1
+        of_event = np.searchsorted(noted, events, "right") - 1
+        found: Numbers = turns[np.maximum(np.where(events < 0, of_entry, of_event), 0)]
+        return found
+
+    def entry_in(self, turns: Numbers) -> Numbers:
+        """Before which entry each of some turns of other launches was."""
+        _, times, noted = self._noted
+        at = np.searchsorted(noted, turns, "left")
+        found: Numbers = np.append(times, len(self))[at]
+        return found
+
+    @cached_property
+    def interruptions(self) -> Numbers:
+        """The entries before which other launches had turns."""
+        _, times, turns = self._noted
+        found: Numbers = np.unique(times[1:][np.diff(turns) > 1])
+        return found[(found > 0) & (found < len(self))]
 
     def words(self, entries: Numbers, offset: int, bytes: int) -> npt.NDArray[np.uint64]:
         """The numbers at an offset of the payloads of some entries; no more than 8 bytes each."""

@@ -221,6 +221,10 @@ class Finder:
         at, when, event = int(rows.instruction[row]), int(rows.key[row]), int(rows.event[row])
         offset = address - int(rows.address[row])
         value = self.accesses.bytes_of(rows, row)[offset : offset + size]
+        peer = self.accesses.peer_write(event)
+        if peer is not None:
+            text = f"written by {peer.title}, line {peer.line}: {peer.text}"
+            return self.node(what, value, None, 0, text, role, place=(space, owner, address, size))
         find = self._of_copy if event >= 0 else self._of_store
         return self.node(
             what, value, when // 2 - (event >= 0), self.program.line(at), self.program.text(at), role,

@@ -41,7 +41,10 @@ class ReportedFinding:
     notes: Sequence[str] = ()
     helps: Sequence[str] = ()
     accesses: Sequence[dict[str, int]] = ()
-    """The accesses that it is about: `line`, `block` and `thread` of each; of a race `address` and `bytes`, too."""
+    """The accesses that it is about: `line`, `block` and `thread` of each; of a race `address` and `bytes`, too.
+
+    Of launches that ran at the same time, `rank` and `launch` are the GPU and the number of the launch.
+    """
     place: str = ""
     """Where it is shown: `gemm.cu:30`, `gemm.cu:30 (called from line 42)`."""
 
@@ -57,6 +60,8 @@ class Write:
     thread: int
     value: Value | bytes
     is_asynchronous: bool = False
+    by: str = ""
+    """The launch, where that is another one, which ran at the same time: `rank 1`."""
 
 
 @dataclass(frozen=True)

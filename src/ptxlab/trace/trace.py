@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +30,19 @@ if TYPE_CHECKING:
     from ptxlab.trace.origin import Origin
     from ptxlab.trace.tensor_words import TensorWords
     from ptxlab.trace.warp_steps import WarpSteps
+
+
+@dataclass(frozen=True)
+class Together:
+    """Which of the launches that ran at the same time a launch is."""
+
+    number: int
+    count: int
+    rank: int
+    stream: int
+    title: str
+    """`rank 1`, or `the copy to x of rank 1`."""
+    is_kernel: bool
 
 
 class Trace:
@@ -57,10 +72,22 @@ class Trace:
         self.block = tuple(file.description["block"])
         self.seed: int = file.description["seed"]
 
+        place = file.description.get("together")
+        self.together = None if place is None else Together(**place)
+        """Which of the launches that ran at the same time it is; None if it ran by itself."""
+
     @classmethod
     def open(cls, path: str | Path) -> Trace:
-        """Read a recorded launch; a file that is something else, damaged or of another version raises `TraceError`."""
-        return cls(TraceFile(path))
+        """Read a recorded launch; a file that is something else, damaged or of another version raises `TraceError`.
+
+        A launch that ran with others is read with them: they are in the same folder.
+        """
+        found = cls(TraceFile(path))
+        if found.together is None:
+            return found
+        from ptxlab.trace.traces import Traces
+
+        return Traces.open(Path(path).parent)[found.together.number]
 
     def __repr__(self) -> str:
         name = title(self.description["kernel"])
@@ -68,13 +95,7 @@ class Trace:
 
     def lab(self, height: int = 720) -> Any:
         """The launch as a page to look around in, in a notebook; needs `ptxlab[notebook]`."""
-        try:
-            widget = service("widget")
-        except ModuleNotFoundError as missing:
-            if missing.name not in ("anywidget", "traitlets"):
-                raise
-            raise ModuleNotFoundError("the page in a notebook needs `pip install 'ptxlab[notebook]'`") from None
-        return widget.Lab(self, height)
+        return widget().Lab(self, height)
 
     def _repr_html_(self) -> str:
         from ptxlab.report.notebook import table_html, title_html
@@ -321,9 +342,12 @@ class Trace:
         if not len(rows):
             return None
         at, event = int(rows.instruction[-1]), int(rows.event[-1])
+        data = self.accesses.bytes_of(rows, len(rows) - 1)
+        peer = self.accesses.peer_write(event)
+        if peer is not None:
+            return Write(int(rows.key[-1]) // 2 - 1, peer.line, peer.text, peer.block, peer.thread, data, by=peer.title)
         by = int(self.columns.events["thread"][event] if event >= 0 else self.columns.thread[rows.entry[-1]])
         where, own = divmod(by, self.accesses.threads_in_block)
-        data = self.accesses.bytes_of(rows, len(rows) - 1)
         number_of_step = int(rows.key[-1]) // 2 - (event >= 0)
         return Write(number_of_step, self.program.line(at), self.program.text(at), where, own, data, event >= 0)
 
@@ -382,6 +406,16 @@ class Trace:
         from ptxlab.trace.difference import difference
 
         return difference(self, other)
+
+
+def widget() -> ModuleType:
+    """The module of the page in a notebook."""
+    try:
+        return service("widget")
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("anywidget", "traitlets"):
+            raise
+        raise ModuleNotFoundError("the page in a notebook needs `pip install 'ptxlab[notebook]'`") from None
 
 
 def _flat(index: Index, extents: Sequence[int]) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxlab.device.trace_format import NO_BLOCK, WRITTEN
+from ptxlab.device.trace_format import NO_BLOCK, TURN, WRITTEN
 
 if TYPE_CHECKING:
     from ptxlab.trace.columns import Columns, Segment, Slot
@@ -24,7 +24,7 @@ _NUMBERS = {"seed": 1 << 64, "shared": 1 << 24, "local": 1 << 24, "limit": 1 << 
 _ACCESS = re.compile(r"(global|shared|local|param|const|generic|cluster) (\d{1,9})")
 _ACCESSES = ("load", "store", "update")
 _MOST = 1 << 31  # bytes of the payload of a segment
-_LAST_EVENT = 12
+_LAST_EVENT = TURN
 
 
 def _numbers(given: object, *limits: int) -> bool:
@@ -60,11 +60,27 @@ def description_problem(given: object) -> str | None:
         wrong.append("chains")
     elif not _is_list(calls, lambda one: _numbers(one, 1 << 62, len(chains))):
         wrong.append("calls")
+    if not _is_place(given.get("together")):
+        wrong.append("together")
     if not wrong and not re.fullmatch("([0-9a-f]{2})*", given["parameters"]):
         wrong.append("parameters")
     if not wrong and np.prod(given["block"]) > 1024:
         wrong.append("block")
     return f"`{wrong[0]}` of its description is missing or impossible" if wrong else None
+
+
+def _is_place(given: Any) -> bool:
+    """Whether something says which of the launches that ran at the same time a launch is, if there were others."""
+    if given is None:
+        return True
+    numbers = ("number", "count", "rank", "stream")
+    return (
+        isinstance(given, dict)
+        and given.keys() == {*numbers, "title", "is_kernel"}
+        and _numbers([given[name] for name in numbers], *[1 << 16] * len(numbers))
+        and _is_text(given["title"])
+        and isinstance(given["is_kernel"], bool)
+    )
 
 
 def _is_region(given: object) -> bool:
@@ -183,6 +199,7 @@ def _is_finding(given: object) -> bool:
 def _is_access(given: object) -> bool:
     return (
         isinstance(given, dict)
-        and {*given} in ({"line", "block", "thread"}, {"line", "block", "thread", "address", "bytes"})
+        and {*given} - {"rank", "launch"}
+        in ({"line", "block", "thread"}, {"line", "block", "thread", "address", "bytes"})
         and all(_numbers([one], 1 << 40 if name in ("block", "thread") else 1 << 62) for name, one in given.items())
     )

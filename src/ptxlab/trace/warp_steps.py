@@ -1,8 +1,9 @@
 """A recorded launch as its warps execute it: an instruction of a warp, with the lanes that take part, is one step.
 
 The recording has threads one after the other, each until it waits. Here the lanes of a warp run together: of the
-entries that a warp executes without another warp in between, those of the same segment become one group, as lanes that
-have diverged and converge again would execute it, those earliest in the program first.
+entries that a warp executes without another warp in between, of this launch or of those that run at the same time,
+those of the same segment become one group, as lanes that have diverged and converge again would execute it, those
+earliest in the program first.
 
 A position is a number of warp steps: those before it are executed.
 """
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.trace.accesses import Rows
+from ptxlab.trace.accesses import FROM_PEER, Rows
 from ptxlab.trace.columns import Numbers, Segment, stable_order
 from ptxlab.trace.event_steps import EventSteps
 
@@ -73,7 +74,8 @@ class WarpSteps:
         if not count:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         warps = self.warps_of(columns.thread)
-        cuts = (np.flatnonzero(warps[1:] != warps[:-1]) + 1).tolist()
+        others = np.flatnonzero(warps[1:] != warps[:-1]) + 1
+        cuts = np.union1d(others, columns.interruptions).astype(np.int64).tolist()
         members, sizes = np.empty(count, np.int64), []
         known: dict[tuple[bytes, bytes], tuple[Numbers, Numbers]] = {}  # warps often do what others have done
         for start, end in zip([0, *cuts], [*cuts, count], strict=True):
@@ -253,9 +255,15 @@ class WarpSteps:
         columns = self.trace.columns
         entries = np.maximum(rows.entry, 0)
         inside = rows.key // 2 - columns.first_step[entries]
-        found: Numbers = self.first[self.group_of[entries]] + inside - (rows.key % 2 == 0)
-        is_event = rows.event >= 0
+        groups = self.group_of[entries] if len(columns) else np.zeros(len(entries), np.int64)
+        found: Numbers = self.first[groups] + inside - (rows.key % 2 == 0)
+        is_peer = rows.event >= FROM_PEER
+        is_event = (rows.event >= 0) & ~is_peer
         found[is_event] = self.event_steps[rows.event[is_event]]
+        next_entries = np.append(self.members, 0)[rows.entry[is_peer] + 1]
+        after = self.first[np.append(self.group_of, len(self.first) - 1)[next_entries]]
+        is_last = rows.entry[is_peer] + 1 >= len(columns)
+        found[is_peer] = np.where(is_last, self.count, after) - 1
         return found
 
     @cached_property

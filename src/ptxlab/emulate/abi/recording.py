@@ -51,3 +51,4 @@ class Recorder:
     blocks: Pointer[u64]  # that are recorded, `block_count` of them; null: all
     block_count: u64
     warps: u64  # that are recorded, a bit for each
+    turn: u64  # of launches that run together: the last that was noted

@@ -54,6 +54,12 @@ class Race(Found):
         """Whether the later one is of the next iteration of a loop, and above the earlier in the file."""
         return self._named.is_of_next
 
+    @property
+    def facts(self) -> list[dict[str, int]]:
+        """Both accesses by numbers: which instructions of which threads, and the bytes."""
+        place = {"address": self.record.address, "bytes": self.record.bytes}
+        return [{**party.fact(), **place} for party in self.parties]
+
     @cached_property
     def _named(self) -> _Named:
         """Where it is chance which access came first, in the order in which no barrier is."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
@@ -47,7 +48,7 @@ def _explain(race: Race) -> Diagnostic:
     others = [] if other is None else [Label(other, before)]
     if other == span:
         text, others = f"{before}, {text}", []
-    return error(
+    found = error(
         "data-race",
         f"unsynchronized: {message}",
         span,
@@ -56,6 +57,7 @@ def _explain(race: Race) -> Diagnostic:
         notes=[_reason(race), *_narrow(race), *replay(race.launch)],
         helps=list(_helps(race)),
     )
+    return replace(found, facts={"accesses": race.facts})
 
 
 def _title(party: Party) -> str:

@@ -102,8 +102,7 @@ def _explain_cause(cause: list[Race]) -> Diagnostic:
     """One report for all races with one cause, of which the first represents the others."""
     race, *others = cause
     diagnostic = _RACES[race.kind](race)
-    place = {"address": race.record.address, "bytes": race.record.bytes}
-    facts = {**diagnostic.facts, "accesses": [{**one.fact(), **place} for one in race.parties]}
+    facts = {**diagnostic.facts, "accesses": race.facts}
     apart = {other.instructions: other for other in others}
     if apart:
         facts["others"] = [[one.fact() for one in other.parties] for other in apart.values()]

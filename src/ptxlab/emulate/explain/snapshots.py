@@ -222,7 +222,7 @@ def thread_name_in_block(launch: RunningLaunch, thread: int) -> str:
 def access_fact(launch: RunningLaunch, instruction: int, block: int, thread: int) -> dict[str, int]:
     """Which instruction of which thread a finding is about, by numbers: its line, its block, its thread there."""
     launch = launch.of(block)
-    rank = {} if launch.place is None else {"rank": launch.place.device}
+    rank = {} if launch.place is None else {"rank": launch.place.device, "launch": launch.place.number}
     number = launch.number_in_grid(block)
     return {"line": launch.line_of(instruction) or 0, "block": number, "thread": thread, **rank}
 

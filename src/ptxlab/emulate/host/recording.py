@@ -26,7 +26,7 @@ from ptxlab.report import Diagnostic, KernelError, Source, error, render
 from ptxlab.syntax import format
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import RunningLaunch
+    from ptxlab.emulate.host.running import Place, RunningLaunch
 
 ENTRIES, PAYLOAD, EVENTS, DATA = 1 << 18, 4 << 20, 1 << 14, 1 << 20  # what the buffers have space for
 _SEGMENT = (1 << SEGMENT_BITS) - 1
@@ -127,10 +127,15 @@ class HostRecorder:
         self.writer.note(min(self.steps, self.limit), end)
 
     def finish(self, outcome: str | None, fault: int | None, found: Sequence[Diagnostic]) -> None:
-        """The launch has ended: write down the rest, what was found, and how it ended.
+        """The launch has ended: write down the rest, what was found, and how it ended; raise what kept it from that.
 
         `fault` is the instruction that was wrong.
         """
+        self._finish(outcome, fault, found)
+        if self.error is not None:
+            raise self.error
+
+    def _finish(self, outcome: str | None, fault: int | None, found: Sequence[Diagnostic]) -> None:
         missing = 0 if fault is None else self._steps_after(fault)
         self.take()
         self.steps -= missing
@@ -201,6 +206,19 @@ def _describe(launch: RunningLaunch, record: Record) -> dict[str, Any]:
         "parameters": bytes(launch.parameters)[: launch.parameter_size].hex(),
         "regions": [_describe_region(region) for region in launch.regions],
         "segments": compiled.facts["segments"],
+        **({} if launch.place is None else {"together": _describe_place(launch.place)}),
+    }
+
+
+def _describe_place(place: Place) -> dict[str, Any]:
+    """Which of the launches that run together a launch is."""
+    return {
+        "number": place.number,
+        "count": place.count,
+        "rank": place.device,
+        "stream": place.stream,
+        "title": place.title,
+        "is_kernel": place.is_kernel,
     }
 
 
@@ -233,4 +251,7 @@ def _describe_region(region: Region) -> dict[str, Any]:
     owner = region.owner
     shape: Sequence[int] = getattr(owner, "shape", ())
     kind = str(getattr(owner, "dtype", ""))
-    return {"base": region.base, "size": region.size, "name": region.name, "shape": list(shape), "dtype": kind}
+    return {
+        "base": region.base, "size": region.size, "name": region.name, "shape": list(shape), "dtype": kind,
+        "of_module": region.owner_device is None,
+    }  # fmt: skip

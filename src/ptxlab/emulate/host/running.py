@@ -69,6 +69,8 @@ class LaunchPlace:
     """Where a launch is among those that run together: its number, its GPU, and the memory that GPU may access."""
 
     number: int
+    count: int
+    """How many run together."""
     first_block: int
     """The number of its first block, among those of all launches."""
     kind: int
@@ -86,6 +88,8 @@ class LaunchPlace:
     """The launches, by their numbers, that may still run when it starts."""
     is_kernel: bool = True
     """Whether the user wrote it, not the node itself, as copies."""
+    stream: int = 0
+    """The number of its stream on its GPU."""
     resident: int = 1 << 20
     """How many of its blocks its GPU holds at a time; of copies, which need no SM, any number."""
 

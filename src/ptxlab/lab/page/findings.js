@@ -10,10 +10,12 @@ export class Findings {
   /**
    * @param {import("lab/run.js").Run} run
    * @param {import("lab/state.js").State} state
+   * @param {import("lab/node.js").Node | null} node the launches that ran at the same time
    */
-  constructor(run, state) {
+  constructor(run, state, node) {
     this.run = run;
     this.state = state;
+    this.node = node;
     this.chosen = 0;
     this.body = h("div", { class: "scroll findings" });
     this.element = h("div", { class: "view" }, this.body);
@@ -82,13 +84,31 @@ export class Findings {
    */
   times(finding, line) {
     const accesses = (finding.accesses ?? []).filter((one) => one.line === line && one.step !== undefined);
-    if (accesses.length) {
-      return accesses.map((one) => h("button", {
+    const others = (finding.accesses ?? []).filter((one) => this.node && one.line === line && one.launch !== undefined && one.launch !== this.node.launch);
+    if (accesses.length || others.length) {
+      return [...others.map((one) => this.elsewhere(finding, one)), ...accesses.map((one) => h("button", {
         type: "button", class: "link", "data-step": one.step,
         onclick: () => this.state.set({ position: one.step, warp: one.warp, lane: one.lane }),
-      }, `go to step ${grouped(one.step)}, ${this.run.nameOf(one.warp)} lane ${one.lane}`));
+      }, `go to step ${grouped(one.step)}, ${this.run.nameOf(one.warp)} lane ${one.lane}`))];
     }
     return this.run.info.counts[line] ? h("button", { type: "button", class: "link", "data-last": line, onclick: () => this.goToLast(line) }, `go to the last time that line ${line} is executed`) : null;
+  }
+
+  /**
+   * A button that goes to an access of another launch.
+   * @param {import("lab/run.js").Finding} finding
+   * @param {any} access
+   */
+  elsewhere(finding, access) {
+    const { node } = this;
+    const [which, place] = [this.run.findings.indexOf(finding), (finding.accesses ?? []).indexOf(access)];
+    return h("button", {
+      type: "button", class: "link", "data-launch": access.launch,
+      onclick: async () => {
+        const there = (await node?.run(access.launch))?.findings[which]?.accesses?.[place];
+        if (there?.step !== undefined) node?.go(access.launch, node.timeAt(access.launch, there.step), there.warp);
+      },
+    }, `go to ${node?.launches[access.launch].title}`);
   }
 
   /** @param {number} line */

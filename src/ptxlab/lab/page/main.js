@@ -1,4 +1,4 @@
-/** The page: asks for the launch, and puts its views in place. */
+/** The page: asks for the launch, or several that ran at the same time, and puts its views in place. */
 
 import { fill, h, startTips, whileIdle } from "lab/dom.js";
 import { grouped, tuple } from "lab/format.js";
@@ -12,7 +12,10 @@ import { Code } from "lab/code.js";
 import { Copies } from "lab/copies.js";
 import { Findings } from "lab/findings.js";
 import { Fragments } from "lab/fragments.js";
+import { Node } from "lab/node.js";
 import { Origin } from "lab/origin.js";
+import { Ranks } from "lab/ranks.js";
+import { RanksTimeline } from "lab/ranks_timeline.js";
 import { Registers } from "lab/registers.js";
 import { Shared } from "lab/shared.js";
 import { Tensor } from "lab/tensor.js";
@@ -31,40 +34,66 @@ export async function start() {
   theme(stored("theme"));
   startTips();
   startPalette();
+  divider();
   const source = sourceOfPage();
-  let info;
   try {
-    info = await source.get("run");
+    if (!document.documentElement.dataset.node) {
+      await open(source, null, remembered());
+      return;
+    }
+    const node = new Node(source, await source.get("node"));
+    node.open = (launch, time, warp) => {
+      node.pinned = time;
+      const { lane, tab } = node.state?.now ?? {};
+      open(source, node, { launch, position: node.positionAt(launch, time), lane, tab, ...(warp === undefined ? {} : { warp }) });
+    };
+    await open(source, node, remembered());
   } catch (wrong) {
     fill(part("inspector"), h("p", { class: "problem" }, wrong instanceof Error ? wrong.message : String(wrong)));
-    return;
   }
-  const run = new Run(source, info);
+}
+
+/**
+ * Show a launch.
+ * @param {import("lab/source.js").Kept} whole
+ * @param {Node | null} node the launches of which it is one
+ * @param {Partial<import("lab/state.js").Looked>} given where
+ */
+async function open(whole, node, given) {
+  const launch = node ? Math.min(given.launch ?? node.launch, node.launches.length - 1) : 0;
+  const run = node ? await node.run(launch) : new Run(whole, await whole.get("run"));
+  const { info, source } = run;
   const first = run.blocks[0]?.warps[0] ?? 0;
-  const known = { ...info.start, ...remembered() };
+  const known = { ...info.start, ...given };
   const warps = new Set(run.blocks.flatMap((one) => one.warps));
+  const tab = known.tab ?? (run.findings.length ? "findings" : node ? "ranks" : "registers");
   const state = new State({
-    position: Math.min(known.position ?? 0, run.count), warp: warps.has(known.warp ?? -1) ? known.warp ?? first : first,
-    lane: Math.min(known.lane ?? 0, 31), tab: known.tab ?? (run.findings.length ? "findings" : "registers"), marks: null, subject: null,
+    launch, position: Math.min(known.position ?? 0, run.count), warp: warps.has(known.warp ?? -1) ? known.warp ?? first : first,
+    lane: Math.min(known.lane ?? 0, 31), tab, marks: null, subject: null,
   });
+  if (node) {
+    node.launch = launch;
+    node.time = node.pinned ?? node.timeAt(launch, state.now.position);
+    node.pinned = null;
+    node.follow(state);
+  }
   document.title = `${info.kernel} · ptxlab lab`;
-  drawHead(run, state);
+  drawHead(run, state, node);
   fill(part("remarks"), info.remarks.map((/** @type {string} */ one) => h("p", { class: "remark" }, one)));
   if (!run.count) {
     fill(part("inspector"), h("p", { class: "problem" }, `No step is recorded: ${info.end}.`));
   }
   const code = new Code(part("code"), run, state);
   const time = new Time(part("time"), run, state);
-  const timeline = new Timeline(part("timeline"), run, state);
-  const views = viewsOf(run, state);
+  const timeline = node ? new RanksTimeline(part("timeline"), run, state, node) : new Timeline(part("timeline"), run, state);
+  const views = viewsOf(run, state, node);
   inspector(part("inspector"), views, state);
   if (source.kind === "served") {
     state.listen(() => source.prepareNext(run.windowOf(run.count) + 1));
-    requestAnimationFrame(() => setTimeout(() => source.get("prepare"), 0));
+    if (!document.documentElement.dataset.ready) requestAnimationFrame(() => setTimeout(() => whole.get("prepare"), 0));
   }
-  divider();
   panes(state);
-  Object.assign(window, { lab: { run, state, time, timeline, views } });
+  Object.assign(window, { lab: { run, state, time, timeline, views, node } });
   document.documentElement.dataset.ready = "yes";
   whileIdle((function* () {
     yield* code.prepare();
@@ -76,13 +105,15 @@ export async function start() {
  * The views that this launch has something for.
  * @param {import("lab/run.js").Run} run
  * @param {State} state
+ * @param {Node | null} node
  * @returns {Record<string, View>}
  */
-function viewsOf(run, state) {
+function viewsOf(run, state, node) {
   const { info } = run;
   const hasMatrices = Object.keys(info.layouts.instructions).length > 0;
   return {
-    ...(run.findings.length ? { findings: new Findings(run, state) } : {}),
+    ...(run.findings.length ? { findings: new Findings(run, state, node) } : {}),
+    ...(node ? { ranks: new Ranks(run, state, node) } : {}),
     registers: new Registers(run, state),
     variables: new Variables(run, state),
     warps: new Warps(run, state),
@@ -100,13 +131,15 @@ function viewsOf(run, state) {
 /**
  * @param {import("lab/run.js").Run} run
  * @param {State} state
+ * @param {Node | null} node
  */
-function drawHead(run, state) {
+function drawHead(run, state, node) {
   const { info } = run;
   const errors = run.findings.filter((one) => one.level === "error").length;
   const warnings = run.findings.length - errors;
   const blocks = run.blocks.length > 1 ? blockChoice(run, state) : null;
   fill(part("head"),
+    node ? rankChoice(node) : null,
     h("h1", {}, info.kernel),
     h("span", { class: "facts" },
       fact("grid", info.grid.map(String).join(" × ").replace(/( × 1)+$/, "")), fact("block", info.block.map(String).join(" × ").replace(/( × 1)+$/, "")),
@@ -118,6 +151,15 @@ function drawHead(run, state) {
         [errors ? `${errors} error${errors > 1 ? "s" : ""}` : "", warnings ? `${warnings} warning${warnings > 1 ? "s" : ""}` : ""].filter(Boolean).join(", "))
       : h("span", { class: "fine" }, info.complete ? "no findings" : info.end),
     h("button", { type: "button", id: "theme", class: "icon", "aria-label": "Light or dark", "data-tip": "Light or dark", onclick: () => theme(isDark() ? "light" : "dark") }, "◐"));
+}
+
+/** The launch that is shown, of several that ran at the same time. @param {Node} node */
+function rankChoice(node) {
+  const made = /** @type {HTMLSelectElement} */ (h("select", {
+    "aria-label": "Launch", id: "launch", onchange: () => node.go(Number(made.value), node.time),
+  }, node.launches.map((one, number) => h("option", { value: number }, one.title))));
+  made.value = String(node.launch);
+  return made;
 }
 
 /**
@@ -210,7 +252,7 @@ function panes(state) {
   };
   fill(part("panes"), [["code", "Source"], ["inspector", "State"], ["time", "Timeline"]].map(([pane, text]) =>
     h("button", { type: "button", "data-pane": pane, onclick: () => choose(pane) }, text)));
-  choose("code");
+  choose(document.body.dataset.pane ?? "code");
   state.listen((now, before) => { if (now.tab !== before.tab || (now.subject && now.subject !== before.subject)) choose("inspector"); });
 }
 

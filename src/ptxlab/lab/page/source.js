@@ -7,8 +7,9 @@
 
 const KEPT = 300; // answers
 const REST = 300; // milliseconds without a change, after which what is near is asked for
-const WINDOWED = /^(steps|accesses|warps|registers|memory|barriers)\//;
-const TOGETHER = /^(steps|accesses|warps|registers|memory|barriers|timeline|line|ticks|copies|copy|tensor)\//;
+const WINDOWED = /^(\d+\/)?(steps|accesses|warps|registers|memory|barriers)\//;
+const TOGETHER = /^(\d+\/)?(steps|accesses|warps|registers|memory|barriers|timeline|line|ticks|copies|copy|tensor|ranks)\//;
+const TIMELINE = /^(\d+\/)?timeline\//;
 const MOST = 40; // answers of one request
 
 /** @typedef {{ name: string, resolve: (found: any) => void, reject: (wrong: Error) => void }} Open */
@@ -40,7 +41,7 @@ class Served {
   /** @param {string} name @returns {Promise<any>} */
   get(name) {
     if (!TOGETHER.test(name)) return this.ask(name);
-    if (name.startsWith("timeline/") && !this.hasTimeline) return this.askTimeline(name);
+    if (TIMELINE.test(name) && !this.hasTimeline) return this.askTimeline(name);
     return new Promise((resolve, reject) => {
       if (!this.open.length) soon(() => this.askAll());
       this.open.push({ name, resolve, reject });
@@ -136,9 +137,13 @@ export function bytes(text) {
 
 /** A source that keeps what it was asked last. */
 export class Kept {
-  /** @param {Source} source */
-  constructor(source) {
+  /**
+   * @param {Source} source
+   * @param {string} prefix of the names of all that it is asked for
+   */
+  constructor(source, prefix = "") {
     this.source = source;
+    this.prefix = prefix;
     this.kind = source.kind;
     /** @type {Map<string, Promise<any>>} */
     this.known = new Map();
@@ -146,6 +151,11 @@ export class Kept {
     this.asked = new Set();
     /** @type {number | undefined} */
     this.timer = undefined;
+  }
+
+  /** What is asked for with other names. @param {string} prefix */
+  of(prefix) {
+    return new Kept(this.source, prefix);
   }
 
   /** What is needed when the position leaves its window: asked for when nothing else is. @param {number} windows */
@@ -176,7 +186,7 @@ export class Kept {
       this.known.set(name, known);
       return known;
     }
-    const asked = this.source.get(name);
+    const asked = this.source.get(this.prefix + name);
     asked.catch(() => this.known.delete(name));
     this.known.set(name, asked);
     if (this.known.size > KEPT) this.known.delete(/** @type {string} */ (this.known.keys().next().value));

@@ -1,8 +1,8 @@
-/** What the user looks at: a position, a warp, a lane, a view. Views are told when it changes. */
+/** What the user looks at: a launch of several, a position, a warp, a lane, a view. Views are told when it changes. */
 
 /**
  * @typedef {{ kind: "finding" | "origin", lines: Map<number, string> }} Marks lines of the PTX, and why they are marked
- * @typedef {{ position: number, warp: number, lane: number, tab: string, marks: Marks | null, subject: any }} Looked
+ * @typedef {{ launch: number, position: number, warp: number, lane: number, tab: string, marks: Marks | null, subject: any }} Looked
  */
 
 export class State {
@@ -43,7 +43,7 @@ function remember(now) {
   if (location.protocol === "about:") return; // a frame of a notebook has no address
   clearTimeout(timer);
   timer = setTimeout(() => {
-    const place = new URLSearchParams({ at: String(now.position), warp: String(now.warp), lane: String(now.lane), view: now.tab });
+    const place = new URLSearchParams({ ...(now.launch ? { launch: String(now.launch) } : {}), at: String(now.position), warp: String(now.warp), lane: String(now.lane), view: now.tab });
     history.replaceState(null, "", `#${place}`);
   }, 200);
 }
@@ -53,7 +53,7 @@ export function remembered() {
   const place = new URLSearchParams(location.hash.slice(1));
   /** @type {Partial<Looked>} */
   const found = {};
-  for (const [name, key] of /** @type {const} */ ([["at", "position"], ["warp", "warp"], ["lane", "lane"]])) {
+  for (const [name, key] of /** @type {const} */ ([["launch", "launch"], ["at", "position"], ["warp", "warp"], ["lane", "lane"]])) {
     const value = Number(place.get(name) ?? NaN);
     if (Number.isInteger(value) && value >= 0) found[key] = value;
   }

@@ -38,7 +38,11 @@ export class Time {
     fill(element, this.bar, this.lower);
     state.listen((now) => run.settled(now).then(() => this.show(state.now)));
     this.show(state.now);
-    document.addEventListener("keydown", (event) => this.key(event));
+    const key = (/** @type {KeyboardEvent} */ event) => {
+      if (this.bar.isConnected) this.key(event);
+      else document.removeEventListener("keydown", key); // another launch is shown
+    };
+    document.addEventListener("keydown", key);
   }
 
   speeds() {

@@ -4,22 +4,26 @@ import { fill, h } from "lab/dom.js";
 import { grouped } from "lab/format.js";
 import { cleared, listen, styled } from "lab/palette.js";
 
-const ROW = 17;
-const NAMES = 104;
+export const ROW = 17;
+export const NAMES = 104;
+export const TOP = 20; // of the first track
 const TILE = 512;
 const [RUNS, WAITS, OPERATION, MANY, PHASED] = [0, 1, 2, 3, 4];
 const LOWEST = 24; // steps that are shown at least
 
-/** @typedef {{ name: string, kind: string, warp: number, periods: [number, number, number, number][] }} Track */
+/** @typedef {{ name: string, kind: string, warp: number, launch?: number, periods: [number, number, number, number][] }} Track */
 
 export class Timeline {
   /**
    * @param {HTMLElement} element
    * @param {import("lab/run.js").Run} run
    * @param {import("lab/state.js").State} state
+   * @param {any} [node] the launches that ran at the same time, if it is of all of them
    */
-  constructor(element, run, state) {
+  constructor(element, run, state, node) {
     this.run = run;
+    /** @type {import("lab/node.js").Node} */
+    this.node = node;
     this.state = state;
     this.block = -1;
     this.loaded = -1; // the block whose tracks are known
@@ -60,18 +64,74 @@ export class Timeline {
     this.following = this.follow(state.now, null);
   }
 
+  // What is shown: of one block here, of all launches in `ranks_timeline.js`.
+
+  get count() {
+    return this.run.count;
+  }
+
+  get position() {
+    return this.state.now.position;
+  }
+
+  /** @returns {[number, number]} */
+  whole() {
+    const block = this.run.blocks.find((one) => one.number === this.block);
+    return block ? [block.first, Math.max(block.last, block.first + LOWEST)] : [0, 0];
+  }
+
+  /** @param {number} warp */
+  blockOf(warp) {
+    return this.run.blockOf(warp);
+  }
+
+  /** @param {number} level @param {number} tile @returns {Promise<Track[]>} */
+  ask(level, tile) {
+    return this.run.source.get(`timeline/${this.block}/${level}/${tile}`);
+  }
+
+  /** @param {Track} track */
+  isOwn(track) {
+    return track.warp === this.state.now.warp;
+  }
+
+  /** @param {Track | undefined} _ @param {number} instruction */
+  lineText(_, instruction) {
+    const one = this.run.instructions[instruction];
+    return one ? `${one.line}  ${this.run.texts[instruction]}` : "";
+  }
+
+  /** @param {number} at */
+  label(at) {
+    return grouped(Math.round(at));
+  }
+
+  /** @param {number} phase */
+  phaseText(phase) {
+    return `phase ${phase}`;
+  }
+
+  /** @param {number} step @param {Track | undefined} track */
+  choose(step, track) {
+    this.state.set({ position: step, ...(track && track.warp >= 0 ? { warp: track.warp } : {}) });
+  }
+
+  /** @param {CanvasRenderingContext2D} _ */
+  paintOver(_) {}
+
   /**
    * @param {import("lab/state.js").Looked} now
    * @param {import("lab/state.js").Looked | null} before
    */
   async follow(now, before) {
-    const block = this.run.blockOf(now.warp);
+    const block = this.blockOf(now.warp);
+    const { position } = this;
     if (block !== this.block) {
       this.block = block;
       this.fit();
-    } else if (now.position < this.from || now.position > this.to) {
+    } else if (position < this.from || position > this.to) {
       const span = this.to - this.from;
-      this.set(now.position - span / 3, now.position + (2 * span) / 3);
+      this.set(position - span / 3, position + (2 * span) / 3);
     } else if (!before || now.position !== before.position || now.warp !== before.warp) {
       this.run.settled(now).then(() => this.draw());
     }
@@ -114,8 +174,8 @@ export class Timeline {
   }
 
   fit() {
-    const block = this.run.blocks.find((one) => one.number === this.block);
-    if (block) this.set(block.first, Math.max(block.last, block.first + LOWEST));
+    const [first, last] = this.whole();
+    if (last > first) this.set(first, last);
   }
 
   /**
@@ -124,8 +184,8 @@ export class Timeline {
    * @param {number} to
    */
   set(from, to) {
-    const span = Math.max(LOWEST, Math.min(to - from, this.run.count || 1));
-    this.from = Math.max(0, Math.min(from, this.run.count - span));
+    const span = Math.max(LOWEST, Math.min(to - from, this.count || 1));
+    this.from = Math.max(0, Math.min(from, this.count - span));
     this.to = this.from + span;
     this.loading = this.load();
     if (this.block === this.loaded) this.draw();
@@ -135,7 +195,7 @@ export class Timeline {
    * @param {number} by
    * @param {number} [around]
    */
-  zoom(by, around = this.state.now.position) {
+  zoom(by, around = this.position) {
     const at = Math.max(this.from, Math.min(this.to, around));
     this.set(at - (at - this.from) * by, at + (this.to - at) * by);
   }
@@ -153,9 +213,9 @@ export class Timeline {
     const asked = `${this.block}/${level}/${first}/${last}`;
     if (asked === this.asked) return;
     this.asked = asked;
-    const names = [];
-    for (let tile = first; tile <= last; tile++) names.push(`timeline/${this.block}/${level}/${tile}`);
-    const tiles = await Promise.all(names.map((one) => this.run.source.get(one).catch(() => [])));
+    const asks = [];
+    for (let tile = first; tile <= last; tile++) asks.push(this.ask(level, tile).catch(() => []));
+    const tiles = await Promise.all(asks);
     if (asked !== this.asked) return;
     this.tracks = joined(tiles);
     this.loaded = this.block;
@@ -194,10 +254,9 @@ export class Timeline {
     context.font = `11px ${styled("sans")}`;
     context.textBaseline = "middle";
     this.paintScale(context, styled, height);
-    const { warp } = this.state.now;
     this.tracks.forEach((track, index) => {
-      const top = 20 + index * ROW;
-      context.fillStyle = track.warp === warp ? styled("accent") : styled("soft");
+      const top = TOP + index * ROW;
+      context.fillStyle = this.isOwn(track) ? styled("accent") : styled("soft");
       context.fillText(track.name, 14, top + ROW / 2, NAMES - 20);
       context.save();
       context.beginPath();
@@ -206,15 +265,16 @@ export class Timeline {
       for (const period of track.periods) this.paintPeriod(context, styled, track, period, top);
       context.restore();
     });
+    this.paintOver(context);
   }
 
   /** Where the chosen warp executes the current line, and the position. @param {number} height */
   paintMarks(height) {
     const context = cleared(this.marks, this.wide, height);
-    const { warp, position } = this.state.now;
-    const row = this.tracks.findIndex((one) => one.warp === warp);
+    const { position } = this;
+    const row = this.tracks.findIndex((one) => this.isOwn(one));
     context.fillStyle = styled("violet");
-    if (row >= 0) for (const tick of this.ticks) if (tick >= this.from && tick <= this.to) context.fillRect(this.x(tick), 20 + row * ROW, 1.5, 4);
+    if (row >= 0) for (const tick of this.ticks) if (tick >= this.from && tick <= this.to) context.fillRect(this.x(tick), TOP + row * ROW, 1.5, 4);
     if (position >= this.from && position <= this.to) {
       context.fillStyle = styled("error");
       context.fillRect(Math.round(this.x(position)) - 0.5, 16, 1.5, height - 16);
@@ -236,7 +296,7 @@ export class Timeline {
       context.fillStyle = color("rule");
       context.fillRect(Math.round(this.x(at)), 14, 1, height);
       context.fillStyle = color("faint");
-      context.fillText(grouped(Math.round(at)), this.x(at) + 3, 8);
+      context.fillText(this.label(at), this.x(at) + 3, 8);
     }
   }
 
@@ -253,21 +313,21 @@ export class Timeline {
     if (what === WAITS) {
       context.fillStyle = color("rule");
       context.fillRect(x, top + ROW - 3, width, 1);
-      this.paintText(context, color("faint"), `waits  ${this.lineText(instruction)}`, x, width, top - 0.5);
+      this.paintText(context, color("faint"), `waits  ${this.lineText(track, instruction)}`, x, width, top - 0.5);
       return;
     }
     if (what === PHASED) {
       context.fillStyle = instruction % 2 ? color("violet") : color("violet-soft");
       context.fillRect(x, top + 3, width - 1, ROW - 6);
-      this.paintText(context, instruction % 2 ? color("paper") : color("violet"), `phase ${instruction}`, x, width, top);
+      this.paintText(context, instruction % 2 ? color("paper") : color("violet"), this.phaseText(instruction), x, width, top);
       return;
     }
-    const own = track.warp === this.state.now.warp;
+    const own = this.isOwn(track);
     context.fillStyle = what === OPERATION ? color("good") : own ? color("accent") : color("accent-soft");
     if (what === MANY) context.globalAlpha = 0.6;
     context.fillRect(x, top + 2, Math.max(1, width - (width > 3 ? 0.5 : 0)), ROW - 4);
     context.globalAlpha = 1;
-    if (what !== MANY) this.paintText(context, what === OPERATION || own ? color("accent-ink") : color("soft"), this.lineText(instruction), x, width, top);
+    if (what !== MANY) this.paintText(context, what === OPERATION || own ? color("accent-ink") : color("soft"), this.lineText(track, instruction), x, width, top);
   }
 
   /**
@@ -285,12 +345,6 @@ export class Timeline {
     context.fillStyle = color;
     const fits = Math.floor(room / 6);
     context.fillText(text.length > fits ? `${text.slice(0, Math.max(1, fits - 1))}…` : text, start + 4, top + ROW / 2 + 0.5);
-  }
-
-  /** @param {number} instruction */
-  lineText(instruction) {
-    const one = this.run.instructions[instruction];
-    return one ? `${one.line}  ${this.run.texts[instruction]}` : "";
   }
 
   listen() {
@@ -335,7 +389,7 @@ export class Timeline {
   /** @param {MouseEvent} event */
   trackAt(event) {
     const y = event.clientY - this.canvas.getBoundingClientRect().top;
-    return this.tracks[Math.floor((y - 20) / ROW)];
+    return this.tracks[Math.floor((y - TOP) / ROW)];
   }
 
   /** @param {MouseEvent} event */
@@ -353,16 +407,16 @@ export class Timeline {
       return;
     }
     const [start, end, what, instruction] = period ?? [0, 0, -1, -1];
-    const does = what === PHASED ? `phase ${instruction}` : what === WAITS ? `waits at line ${this.lineText(instruction)}` : what === RUNS ? `runs from line ${this.lineText(instruction)}` : what >= 0 ? this.lineText(instruction) : "";
-    fill(this.hint, h("b", {}, track.name), ` ${does} `, what >= 0 ? h("span", { class: "note" }, `${grouped(start)} – ${grouped(end)}`) : "");
+    const does = what === PHASED ? this.phaseText(instruction) : what === WAITS ? `waits at line ${this.lineText(track, instruction)}` : what === RUNS ? `runs from line ${this.lineText(track, instruction)}` : what >= 0 ? this.lineText(track, instruction) : "";
+    fill(this.hint, h("b", {}, track.name), ` ${does} `, what >= 0 ? h("span", { class: "note" }, `${this.label(start)} – ${this.label(end)}`) : "");
   }
 
   /** @param {MouseEvent} event */
   clicked(event) {
     const { step, track, period } = this.periodAt(event);
-    const position = Math.max(0, Math.min(this.run.count, step));
+    const position = Math.max(0, Math.min(this.count, step));
     if (track?.kind === "operation" && period) this.state.set({ position: Math.max(0, period[0]), ...(this.ownerOf(period) ?? {}) });
-    else this.state.set({ position, ...(track && track.warp >= 0 ? { warp: track.warp } : {}) });
+    else this.choose(position, track);
   }
 
   /** The warp that executes the step at which an operation is issued. @param {[number, number, number, number]} period */
@@ -380,9 +434,10 @@ function joined(tiles) {
   const found = new Map();
   for (const tile of tiles) {
     for (const track of tile) {
-      const known = found.get(track.name);
+      const name = `${track.launch ?? ""}/${track.name}`;
+      const known = found.get(name);
       if (!known) {
-        found.set(track.name, { ...track, periods: [...track.periods] });
+        found.set(name, { ...track, periods: [...track.periods] });
         continue;
       }
       for (const period of track.periods) {

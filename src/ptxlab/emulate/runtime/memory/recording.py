@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxlab.device.trace_format import SEGMENT_BITS, WRITTEN
+from ptxlab.device.trace_format import NO_BLOCK, SEGMENT_BITS, TURN, WRITTEN
 from ptxlab.emulate.abi.recording import RecordedEvent, Recorder
 from ptxlab.emulate.abi.services import FLUSH
 from ptxlab.emulate.abi.state import Block, Thread, Worker
@@ -17,6 +17,7 @@ def begin_segment(thread: Pointer[Thread], segment: u32, size: u32) -> Pointer[u
     recorder = thread.worker.recorder
     if thread.is_recorded == 0 or recorder.is_over != 0:
         return recorder.sink
+    note_turn(thread)
     if recorder.entry_count == recorder.entry_capacity or recorder.payload_size + u64(size) > recorder.payload_capacity:
         empty(thread)
         if recorder.is_over != 0:
@@ -29,6 +30,16 @@ def begin_segment(thread: Pointer[Thread], segment: u32, size: u32) -> Pointer[u
 
 
 @native
+def note_turn(thread: Pointer[Thread]) -> None:
+    """Write down the time of all launches that run together, where others may have had turns since the last time."""
+    recorder = thread.worker.recorder
+    team = thread.worker.together.team
+    if cast(u64, team) != 0 and recorder.turn != team.time:
+        recorder.turn = team.time
+        write_event(thread, RecordedEvent(block=u64(NO_BLOCK), address=team.time, kind=u32(TURN)), cast(Pointer[u8], 0))
+
+
+@native
 def empty(thread: Pointer[Thread]) -> None:
     """Have the host take what is in the buffers."""
     call(u64, thread.worker.host, cast(Pointer[u8], thread), u32(FLUSH), u64(0), u64(0), u64(0), u64(0), u64(0))
@@ -37,7 +48,8 @@ def empty(thread: Pointer[Thread]) -> None:
 @native(inline=True)
 def number_of(thread: Pointer[Thread]) -> u64:
     """The number of a thread in the grid."""
-    return thread.block.number * u64(thread.block.count) + u64(thread.number)
+    block: u64 = thread.block.number - thread.worker.shape.first_block
+    return block * u64(thread.block.count) + u64(thread.number)
 
 
 @native(inline=True)
@@ -55,6 +67,14 @@ def is_recording(thread: Pointer[Thread]) -> boolean:
 @native
 def record(thread: Pointer[Thread], event: RecordedEvent, data: Pointer[u8]) -> None:
     """Write down an event, and as many bytes of data as it has; null: none."""
+    if thread.worker.recorder.is_over == 0:
+        note_turn(thread)
+        write_event(thread, event, data)
+
+
+@native
+def write_event(thread: Pointer[Thread], event: RecordedEvent, data: Pointer[u8]) -> None:
+    """Add an event to the buffers."""
     recorder = thread.worker.recorder
     if recorder.is_over != 0:
         return
@@ -67,7 +87,7 @@ def record(thread: Pointer[Thread], event: RecordedEvent, data: Pointer[u8]) -> 
     recorder.event_count += 1
     place.time = recorder.emptied + recorder.entry_count
     place.thread = number_of(thread)
-    place.block = event.block
+    place.block = event.block if event.block == NO_BLOCK else event.block - thread.worker.shape.first_block
     place.address = event.address
     place.kind = event.kind
     place.instruction = event.instruction
@@ -139,7 +159,7 @@ def record_write(
 def choose_recorded(block: Pointer[Block]) -> None:
     """Say of a block that starts which of its threads are recorded."""
     recorder = block.worker.recorder
-    block.is_recorded = u32(is_chosen(recorder, block.number))
+    block.is_recorded = u32(is_chosen(recorder, block.number - block.worker.shape.first_block))
     for index in range(block.count):
         warp: u32 = index // 32
         is_in: boolean = warp >= 64 or recorder.warps >> u64(warp) & 1 != 0
