@@ -24,7 +24,7 @@ from ptxlab.schedule import Schedule, schedule
 from tests.schedule.algorithms import ALGORITHMS, linear, linear_of_eights, matmul_of_halves
 
 TILES = (2, 3, 4, 5, 8, 16, 32)
-LARGEST = 70  # extent that is drawn
+LARGEST = 70  # extent that is drawn, where a tile has less than 128 rows
 PROVED = 0.1
 MOST_PROVED = 200_000  # iterations of all loops of what is compared for all values: `equal` has a term for each
 LONGEST = 1500  # lines of PTX: compiling more takes too long for what it finds
@@ -35,7 +35,7 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
     """A schedule of some steps that were not refused, and the reasons of those that were."""
     algorithm = chance.choice(ALGORITHMS)
     fixed = {size: chance.choice((8, 12, 33)) for size in algorithm.sizes if chance.random() < 0.15}
-    made = schedule(algorithm, "sm_90a", **fixed)
+    made = schedule(algorithm, "sm_100a" if chance.random() < 0.3 else "sm_90a", **fixed)
     refused: list[str] = []
     parallel = [axis for axis in algorithm.axes if axis not in algorithm.reduced]
 
@@ -85,9 +85,10 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
 def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Random) -> None:
     """Steps for tensor cores, most of which fit."""
     eights = made.algorithm is linear_of_eights
-    unit = chance.choice(("mma.sync", "wgmma") if not eights else ("wgmma",))
-    rows = 64 if unit == "wgmma" else chance.choice((16, 32))
-    columns = chance.choice((8, 16, 24, 32, 64))
+    later = "wgmma" if made.target == "sm_90a" else "tcgen05"
+    unit = chance.choice(("mma.sync", later) if not eights else (later,))
+    rows = {"wgmma": 64, "tcgen05": 128}.get(unit) or chance.choice((16, 32))
+    columns = chance.choice((8, 16, 24, 32, 64) if unit != "tcgen05" else (16, 32, 48, 64))
     attempt("tile", i=rows * chance.choice((1, 1, 2)), j=columns * chance.choice((1, 1, 2)))
     attempt("blocks")
     if attempt("tile", i=rows, j=columns):
@@ -102,7 +103,7 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
     attempt("tensorize", unit)
     wide = depth if eights else 2 * depth
     layout: dict[str, Any] = {"swizzle": f"{chance.choice((wide, wide, 32, 64))}B"}
-    if chance.random() < (0.1 if unit == "wgmma" else 0.5):
+    if chance.random() < (0.1 if unit == later else 0.5):
         layout = {"pad": chance.choice((0, 8, 8, 2))}
     attempt("stage", "a", "b", in_="shared", **layout)
     if chance.random() < 0.8:
@@ -124,7 +125,8 @@ def sizes_of(made: Schedule, chance: random.Random) -> dict[str, int]:
     found = {}
     for size in made.algorithm.sizes:
         step = chance.choice((1, 4, 8, 16))
-        found[size] = max(step, chance.randint(1, LARGEST) // step * step)
+        most = 2 * LARGEST if made.state.unit == "tcgen05" else LARGEST
+        found[size] = max(step, chance.randint(1, most) // step * step)
     return {**found, **made.sizes}
 
 

@@ -175,13 +175,13 @@ def test_swizzled_rows_have_no_bank_conflicts():
 WAITS = ("bar.sync", "cp.async.wait", "fence.proxy", "wgmma.wait_group", "wgmma.fence", "barrier.cluster.wait")
 
 
-def changed(launch) -> dict[str, str]:
+def changed(launch, waits=WAITS) -> dict[str, str]:
     """The PTX without each of the waits and fences: what was taken out, and the text."""
     lines = str(launch.kernel).splitlines()
     found = {}
     for number, line in enumerate(lines):
         text = line.strip()
-        if text.startswith(WAITS):
+        if text.startswith(waits):
             found[f"{number}: {text}"] = "\n".join(lines[:number] + lines[number + 1 :])
         elif "try_wait" in text:  # and the branch that goes back until the phase is complete
             assert " bra " in lines[number + 1]

@@ -7,7 +7,8 @@
   barriers, derived.
 - `emit`, `loops`, `copies`, `operands`, `numbers`, `computing`, `online`, `exchange`: the tree as a kernel of
   `ptxlab.author`; `writing` is what these share, with `address`, `elements` and `expressions`.
-- `tensor`, `lanes`, `asynchronous`: tensor cores, what becomes of their results, copies by TMA and what waits.
+- `tensor`, `lanes`, `tensor_memory`, `asynchronous`: tensor cores, what becomes of their results, copies by TMA and
+  what waits.
 - `scheduling`: what a user holds; `launching`: a kernel for arrays; `checking`: whether it is right; `search`: numbers
   that are left open; `waves`: which of several schedules a product gets.
 """

@@ -15,8 +15,17 @@ from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import during, source_of
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.synchronize import BLOCK
+from ptxlab.schedule.tensor_memory import (
+    commit,
+    free,
+    wait,
+    write_accumulators,
+    write_multiplied,
+    write_tensor_memory,
+)
 from ptxlab.schedule.tree import (
     BYTES,
+    Accumulators,
     Arrival,
     Asynchronous,
     Barrier,
@@ -35,23 +44,34 @@ from ptxlab.schedule.writing import Writing
 
 
 def write_barriers(w: Writing) -> None:
-    """Declare and initialize the mbarriers of a ring that TMA fills."""
-    if not w.plan.mapped:
-        return
+    """Declare and initialize the mbarriers of a ring that TMA fills, and those of tensor memory."""
+    if w.plan.mapped:
+        _write_ring(w)
+    if w.state.unit == "tcgen05":
+        write_tensor_memory(w)
+    elif w.plan.mapped and (w.state.specialized or not _synchronizes(w.plan.tree)):
+        w.comment("derived: mbarriers are initialized before they are used")
+        ptx.bar.sync(0)
+
+
+def write_end(w: Writing) -> None:
+    """What warps that compute do last."""
+    if w.tensor_memory is not None:
+        free(w)
+
+
+def _write_ring(w: Writing) -> None:
     assert w.state.pipeline is not None
     stages, is_first = w.state.pipeline.stages, w.thread == 0
     w.comment("derived: an mbarrier for each slot of the ring", w.state.pipeline.step)
     if w.state.specialized:
-        warps = w.state.thread_count // WARP
-        w.stages = ptx.barrier_pipeline(stages, fills=1, reads=warps, when=is_first)
-    else:
-        w.full = ptx.shared(b64, stages, name="full")
-        with ptx.when(is_first):
-            for stage in range(stages):
-                ptx.mbarrier.init.shared.b64(w.full.at(stage), 1)
-    if w.state.specialized or not _synchronizes(w.plan.tree):
-        w.comment("derived: mbarriers are initialized before they are used")
-        ptx.bar.sync(0)
+        reads = 1 if w.state.unit == "tcgen05" else w.state.thread_count // WARP
+        w.stages = ptx.barrier_pipeline(stages, fills=1, reads=reads, when=is_first)
+        return
+    w.full = ptx.shared(b64, stages, name="full")
+    with ptx.when(is_first):
+        for stage in range(stages):
+            ptx.mbarrier.init.shared.b64(w.full.at(stage), 1)
 
 
 def _synchronizes(body: list[Node]) -> bool:
@@ -78,8 +98,22 @@ def producing(w: Writing) -> Iterator[None]:
 @contextmanager
 def consuming(w: Writing) -> Iterator[None]:
     """The slots as warps that compute go around them: what is read now, and what was read before."""
+    if w.state.unit == "tcgen05":  # they wait for accumulators only
+        w.summed = w.sets.consumer() if w.state.persistent else None
+        yield
+        return
     w.reading, w.read = w.stages.consumer(), w.stages.consumer()
     w.ring = w.reading.index, w.read.index
+    yield
+    w.ring = None
+
+
+@contextmanager
+def multiplying(w: Writing) -> Iterator[None]:
+    """The slots, and sets of accumulators, as the warp that multiplies goes around them."""
+    w.reading = w.stages.consumer()
+    w.summing = w.sets.producer() if w.state.persistent else None
+    w.ring = w.reading.index, w.reading.index
     yield
     w.ring = None
 
@@ -96,14 +130,17 @@ def write_asynchronous(w: Writing, node: Asynchronous) -> None:
         case Arrival():
             w.comment("until the copies of this iteration have arrived", step)
             assert w.ring is not None
-            with ptx.loop():
-                ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(w.full.at(w.ring[0]), w.parity))
+            wait(w.full.at(w.ring[0]), w.parity)
         case Vacancy():
             w.comment("derived: all warps have read the slot before it is filled again")
             w.filling.wait()
         case Release("now"):
             w.comment("derived: the slot has been read")
             w.read.release()
+            w.reading.advance()
+        case Release("multiplied"):
+            w.comment("derived: when these multiplications are complete, the slot has been read")
+            commit(w.reading.barrier)
             w.reading.advance()
         case Release("before"):
             assert w.state.pipeline is not None
@@ -114,10 +151,17 @@ def write_asynchronous(w: Writing, node: Asynchronous) -> None:
         case Release():
             w.comment("derived: the last slot has been read")
             w.read.release()
+        case Accumulators():
+            write_accumulators(w, node)
+        case Multiplied() if w.state.unit == "tcgen05":
+            write_multiplied(w, node)
         case Multiplied():
             which = "of the iteration before" if node.pending else "so far"
             w.comment(f"derived: until the multiplications {which} are complete")
             ptx.wgmma.wait_group.sync.aligned(node.pending)
+        case Fence(waited=True):
+            w.comment("derived: loads from tensor memory are after this wait")
+            ptx.tcgen05.fence__after_thread_sync()
         case Fence():
             w.comment("derived: what was copied is visible to tensor cores, which read by another proxy")
             emit("fence.proxy.async.shared::cta", [])

@@ -18,6 +18,7 @@ from ptxlab.schedule.operands import masks_together, outside
 from ptxlab.schedule.reference import NEUTRAL
 from ptxlab.schedule.statements import Let, Load, Reduce, Store
 from ptxlab.schedule.tensor import is_first_multiplied, write_multiply
+from ptxlab.schedule.tensor_memory import write_load
 from ptxlab.schedule.tree import (
     Leaf,
 )
@@ -46,6 +47,8 @@ def write_leaf(w: Writing, leaf: Leaf) -> None:
             write_rescale(w, one)
         elif leaf.kind == "multiply":
             write_multiply(w, leaf)
+        elif leaf.kind == "load":
+            write_load(w, one)
         elif leaf.kind == "exchange":
             write_exchange(w, leaf, one)
         else:

@@ -10,7 +10,7 @@ from typing import Any
 from ptxlab.author import Kernel, b32, f32, pointer, ptx, s32, tensor_map, u32
 from ptxlab.author.lines import SourcePosition
 from ptxlab.schedule.address import Value
-from ptxlab.schedule.asynchronous import consuming, producing, write_barriers
+from ptxlab.schedule.asynchronous import consuming, multiplying, producing, write_barriers, write_end
 from ptxlab.schedule.copies import portions
 from ptxlab.schedule.elements import ELEMENTS
 from ptxlab.schedule.lanes import write_spread
@@ -22,7 +22,7 @@ from ptxlab.schedule.tree import (
     Plan,
     walk,
 )
-from ptxlab.schedule.walk import combination
+from ptxlab.schedule.walk import WARP, combination
 from ptxlab.schedule.writing import Writing
 
 ALIGN = 16  # bytes, of what one access can take
@@ -111,9 +111,15 @@ def _write(w: Writing) -> None:
     _write_memory(w)
     w.fills = [[] if b.stage.array in w.plan.mapped else portions(w, n, b) for n, b in enumerate(w.plan.buffers)]
     write_barriers(w)
-    if not w.state.specialized:
-        write_body(w, w.plan.tree)
+    if w.state.specialized:
+        _write_roles(w)
         return
+    write_body(w, w.plan.tree)
+    write_end(w)
+
+
+def _write_roles(w: Writing) -> None:
+    """What the warps that copy, multiply and compute do."""
     w.comment("one thread of the last warp copies", w.state.steps.index("specialize()"))
     copier = w.state.thread_count
     registers = w.state.moved_registers
@@ -122,11 +128,16 @@ def _write(w: Writing) -> None:
             ptx.setmaxnreg.dec.sync.aligned.u32(registers[0])
         with ptx.when(w.thread == copier), producing(w):
             _write_tiles(w, w.plan.producer)
+        if w.plan.multiplier:
+            w.comment("one thread of another warp multiplies", w.state.steps.index("specialize()"))
+            with ptx.when(w.thread == copier + WARP), multiplying(w):
+                _write_tiles(w, w.plan.multiplier)
     with ptx.otherwise(), consuming(w):
         w.comment("all other warps compute", w.state.steps.index("specialize()"))
         if registers:
             ptx.setmaxnreg.inc.sync.aligned.u32(registers[1])
         _write_tiles(w, w.plan.tree)
+        write_end(w)
 
 
 def _write_tiles(w: Writing, tree: list[Node]) -> None:

@@ -22,7 +22,7 @@ def lanes_of(w: Writing, one: Store) -> int:
     if (
         width <= 2
         or one.condition is not None
-        or not any(one.index[-1] == Linear.of(t.columns) for t in w.state.tensors)
+        or not any(t.lane and one.index[-1] == Linear.of(t.columns) for t in w.state.tensors)
     ):
         return 1
     return width // 2
@@ -31,7 +31,9 @@ def lanes_of(w: Writing, one: Store) -> int:
 def write_spread(w: Writing) -> None:
     """The first column that a lane has after an exchange, from that of the tile on."""
     for lanes in (2, 4):
-        if w.state.tensors and any(2 * lanes == w.state.vectors.get(a) for a in w.algorithm.outputs):
+        if any(t.lane for t in w.state.tensors) and any(
+            2 * lanes == w.state.vectors.get(a) for a in w.algorithm.outputs
+        ):
             lane = w.thread % 4
             w.addresses.registers[_name(lanes)] = (lane // lanes * (2 * lanes) + lane % lanes * EIGHT).view(s32)
             for bit in (1, 2)[: lanes // 2]:

@@ -15,6 +15,7 @@ from ptxlab.schedule.operands import position, write_keep
 from ptxlab.schedule.statements import Store
 from ptxlab.schedule.tree import (
     BYTES,
+    Accumulators,
     Ahead,
     Arrival,
     Barrier,
@@ -81,11 +82,13 @@ def _node(w: Writing, node: Node) -> None:
             write_asynchronous(w, node)
             for buffer in node.buffers:
                 w.held[buffer.stage.array] = buffer, w.plan.buffers.index(buffer)
-        case Transfer() | Vacancy() | Release() | Multiplied() | Fence():
+        case Transfer() | Vacancy() | Release() | Accumulators() | Multiplied() | Fence():
             write_asynchronous(w, node)
         case Barrier():
             w.comment(f"derived: {node.reason}")
             w.barrier(node.level)
+            if node.tensor:
+                emit("tcgen05.fence::after_thread_sync", [])
 
 
 def _loop(w: Writing, loop: Loop) -> None:
@@ -141,6 +144,7 @@ def _ring(w: Writing, needed: bool) -> Iterator[None]:
         assert w.state.pipeline is not None
         w.ring = u32(0), u32(w.state.pipeline.stages - 1)
         w.parity = u32(0) if w.plan.mapped else None
+        w.vacant = u32(1) if w.multiplied is not None else None
     yield
     w.ring = outer
 
@@ -165,8 +169,9 @@ def _advance_ring(w: Writing, needed: bool) -> None:
         emit("add.u32", [number, 1], out=number)
         over = emit("setp.eq.u32", [number, w.state.pipeline.stages])
         emit("mov.u32", [0], out=number, when=over)
-        if w.parity is not None and number is w.ring[0]:
-            emit("xor.b32", [w.parity, 1], out=w.parity, when=over)
+        parity = w.parity if number is w.ring[0] else w.vacant
+        if parity is not None:
+            emit("xor.b32", [parity, 1], out=parity, when=over)
 
 
 def _ahead(w: Writing, node: Ahead) -> None:

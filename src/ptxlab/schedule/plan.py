@@ -95,6 +95,9 @@ def _leaves(state: State, one: Statement) -> list[Leaf]:
     if tensor is not None:
         fragments = state.fragments(tensor)
         found.append(Leaf("multiply", one, [name for name in inner if name not in fragments]))
+        if tensor.unit == "tcgen05":
+            last = state.parts[tensor.columns][-1].name  # these columns are loaded at once
+            found = [found[1], Leaf("load", one, [name for name in loops if name != last])]
     else:
         found.append(Leaf("update", one, inner))
         if any(state.part(name).axis in one.over for name in state.threads):
@@ -158,6 +161,8 @@ def _unrolled(plan: Plan) -> set[str]:
         if not isinstance(one, (Let, Reduce)):
             continue
         uses = [n for n in leaves if n.statement is one or (n.kind in READING and one.name in names(n.statement))]
+        if any(leaf.kind == "load" for leaf in uses):
+            uses = [leaf for leaf in uses if leaf.kind != "multiply"]  # its sums are in tensor memory
         shared = [loop for loop in paths[id(uses[0])] if all(loop in paths[id(leaf)] for leaf in uses)]
         for name in state.serial(one.axes):
             if not any(loop.part.name == name for loop in shared):

@@ -161,7 +161,7 @@ class Schedule:
         return self._take("stage", arrays, options)
 
     def tensorize(self, unit: str) -> Self:
-        """Have tensor cores compute a sum of products: by `mma.sync` or `wgmma`."""
+        """Have tensor cores compute a sum of products: by `mma.sync`, `wgmma` or `tcgen05`."""
         return self._take("tensorize", (unit,), {})
 
     def vectorize(self, *arguments: str | int) -> Self:

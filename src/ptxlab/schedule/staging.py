@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ptxlab.schedule.state import Stage
 from ptxlab.schedule.tree import (
     BYTES,
+    Accumulators,
     Ahead,
     Arrival,
     Buffer,
@@ -28,6 +29,8 @@ from ptxlab.schedule.tree import (
     walk,
 )
 
+MOST_ROWS = 256  # of a box that TMA copies
+
 
 def put_copies(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
     """Put the copies of stages at the start of the loops that they are for."""
@@ -47,21 +50,32 @@ def put_copies(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
         else:
             keeps.append(Keep(stage, leaves))
     by_tma = state.pipeline is not None and state.pipeline.by == "tma"
-    inside = not by_tma and any(isinstance(node, Fence) for node, _ in walk(body))  # after these copies, too
-    fences = [Fence()] if fills and state.unit == "wgmma" and not inside else []
+    inside = not by_tma and any(
+        isinstance(node, Fence) and not node.waited for node, _ in walk(body)
+    )  # after these copies, too
+    fences = [Fence()] if fills and state.multiplies_later and not inside else []
     body[:0] = [*fills, *fences, *keeps]
     for number, node in reversed(list(enumerate(body))):
-        if isinstance(node, Leaf) and node.kind == "multiply" and state.unit == "wgmma":
+        if isinstance(node, Leaf) and node.kind == "multiply" and state.multiplies_later:
             body.insert(number + 1, Multiplied(0))
+    multiplied = [_has(node, "multiply") for node in body]
+    for number, node in reversed(list(enumerate(body))):
+        if _has(node, "load") and not multiplied[number] and any(multiplied):
+            body.insert(number, Fence(waited=True))
+            break
     number = 0
     while number < len(body):
         node = body[number]
         if isinstance(node, Loop) and state.pipeline is not None and node.part.name == state.pipeline.at:
-            number += _pipeline(plan, body, number, node)
+            number += _pipeline(plan, body, number, node, path)
         number += 1
 
 
-def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop) -> int:
+def _has(node: Node, kind: str) -> bool:
+    return any(isinstance(inner, Leaf) and inner.kind == kind for inner, _ in walk([node]))
+
+
+def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop, path: tuple[Loop, ...]) -> int:
     """Move the copies of a loop ahead; returns the number of nodes that go before it."""
     assert plan.state.pipeline is not None
     stages = plan.state.pipeline.stages
@@ -79,6 +93,16 @@ def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop) -> int:
         fill.buffer.slots = stages
         fill.ahead = stages - 1
     if plan.state.pipeline.by == "tma":
+        if path:
+            said = f"copies by TMA run ahead of one loop, and `{path[-1].part.name}` runs around `{loop.part.name}`"
+            axis = path[-1].part.axis
+            reduced = axis in plan.state.algorithm.reduced
+            help = f"`tile` `{axis}` once" if reduced else f'`blocks("{axis}")` before `stage`'
+            plan.state.refuse("illegal-step", said, help)
+        for fill in fills:
+            if max(fill.buffer.shape[:-1]) > MOST_ROWS:
+                said = f"{max(fill.buffer.shape[:-1])} rows of `{fill.buffer.stage.array}` are staged"
+                plan.state.refuse("schedule-limit", f"{said}, and TMA copies {MOST_ROWS} at most", "use smaller tiles")
         return _transfer(plan, body, number, loop, fills)
     fences = [node for node in rest if isinstance(node, Fence)]
     rest = [node for node in rest if not isinstance(node, Fence)]
@@ -96,9 +120,9 @@ def _transfer(plan: Plan, body: list[Node], number: int, loop: Loop, fills: list
     stages = state.pipeline.stages
     once = loop.part.name == state.once  # multiplications are then waited for where they are read
     rest: list[Node] = [n for n in loop.body if not isinstance(n, (Fill, Fence) if once else (Fill, Fence, Multiplied))]
-    multiplies = state.unit == "wgmma" and not once
+    multiplies = state.multiplies_later and not once
     if multiplies and not any(isinstance(n, Leaf) and n.kind == "multiply" for n in rest):
-        state.refuse("illegal-step", f"`wgmma` is not all that is done in an iteration of `{loop.part.name}`")
+        state.refuse("illegal-step", f"`{state.unit}` is not all that is done in an iteration of `{loop.part.name}`")
     last: list[Node] = [Multiplied(1)] if multiplies else []
     after: list[Node] = [Multiplied(0)] if multiplies else []
     arrival = Arrival([fill.buffer for fill in fills])
@@ -107,6 +131,14 @@ def _transfer(plan: Plan, body: list[Node], number: int, loop: Loop, fills: list
     if state.specialized:
         own = [Fill(fill.buffer) for fill in fills]
         plan.producer = [Loop(loop.part, [Vacancy(), Transfer(own)])]
+        if state.unit == "tcgen05":
+            loop.body[:] = [arrival, *rest, Release("multiplied")]
+            plan.multiplier = [loop, Accumulators("complete")]
+            body[number] = Multiplied(0)
+            if state.persistent:
+                plan.multiplier.insert(0, Accumulators("free"))
+                body.insert(max(n for n, node in enumerate(body) if _has(node, "load")) + 1, Accumulators("read"))
+            return 0
         loop.body[:] = [arrival, *rest, *last, Release("now" if once else "before")]
         if once:
             return 0

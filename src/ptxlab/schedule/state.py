@@ -18,6 +18,8 @@ from ptxlab.schedule.statements import Algorithm, Expression
 
 MOST_THREADS = 1024
 MOST_BLOCK_PARTS = 3
+LANES = 128  # of tensor memory: rows of a tile, each of a thread
+MOST_TENSOR_COLUMNS = 512
 MOVED_REGISTERS = {2: (40, 232), 3: (32, 160)}  # by the number of warpgroups that compute
 
 
@@ -70,7 +72,7 @@ class Tensor:
     """A sum that tensor cores compute: of `left`, with an axis of rows, and `right`, with one of columns."""
 
     unit: str
-    """`mma.sync` or `wgmma`."""
+    """`mma.sync`, `wgmma` or `tcgen05`."""
     sum: str
     left: str
     right: str
@@ -188,6 +190,11 @@ class State:
         """The instruction by which tensor cores compute, or nothing."""
         return self.tensors[0].unit if self.tensors else ""
 
+    @property
+    def multiplies_later(self) -> bool:
+        """Whether tensor cores read shared memory while threads continue."""
+        return self.unit in ("wgmma", "tcgen05")
+
     def tensor_of(self, sum: str) -> Tensor | None:
         """How tensor cores compute a sum, where they do."""
         return next((one for one in self.tensors if one.sum == sum), None)
@@ -196,6 +203,25 @@ class State:
     def operands(self) -> frozenset[str]:
         """The arrays that tensor cores read."""
         return frozenset(array for one in self.tensors for array in one.arrays)
+
+    @property
+    def tensor_columns(self) -> int:
+        """Columns of tensor memory of a set of accumulators: those of the block's tile, for each 128 rows of it."""
+        tensor = self.tensors[0]
+        found = 1
+        for part in (*self.parts[tensor.rows], *self.parts[tensor.columns]):
+            if part.role in ("serial", "thread"):
+                count = self.count(part)
+                if count is None:
+                    said = f"`{tensor.sum}` is in tensor memory for each iteration of `{part.name}`"
+                    self.refuse("unknown-extent", f"{said}, of which there are {self.extent(part.axis)}", "`blocks`")
+                found *= count
+        return found // LANES
+
+    @property
+    def accumulators(self) -> int:
+        """Sets of accumulators: with a second one, tensor cores compute a tile while the one before is stored."""
+        return 2 if self.persistent and 2 * self.tensor_columns <= MOST_TENSOR_COLUMNS else 1
 
     @property
     def once(self) -> str:
@@ -238,8 +264,13 @@ class State:
 
     @property
     def launched(self) -> int:
-        """Threads of a block, with those of a warp, or where registers are moved of a warpgroup, that only copies."""
-        return self.thread_count + (0 if not self.specialized else 128 if self.moved_registers else 32)
+        """Threads of a block, with those of a warp, or where registers are moved of a warpgroup, that only copies.
+
+        With `tcgen05`, one more warp only multiplies.
+        """
+        if not self.specialized:
+            return self.thread_count
+        return self.thread_count + (64 if self.unit == "tcgen05" else 128 if self.moved_registers else 32)
 
     @property
     def moved_registers(self) -> tuple[int, int] | None:

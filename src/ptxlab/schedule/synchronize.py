@@ -35,6 +35,7 @@ from ptxlab.schedule.walk import chunks, combination
 OWN, WARP, BLOCK = 0, 1, 2  # whose accesses conflict: one thread's, those of a warp, those of a block
 FLYING = -1  # of a copy that its thread has not waited for: no barrier is for it
 ANY = -1  # some slot of a ring
+TENSOR = "accumulators"  # in tensor memory
 
 Pairs = NDArray[np.int64]
 
@@ -79,6 +80,7 @@ class _Derivation:
             self.follow(tree, {}, {}, dry=True)
             if self.missing:
                 body.insert(place, barrier)
+        self.follow(tree, {}, {}, dry=True)  # which barriers are for tensor memory, with all that are left
 
     def follow(self, body: list[Node], pending: Pending, held: dict[str, Buffer], dry: bool = False) -> Pending:
         """Follow a body; `held` are the stages that reads are from. Returns what is pending after it.
@@ -93,22 +95,29 @@ class _Derivation:
             elif isinstance(node, Turn):
                 pending = _shifted(pending)
             elif isinstance(node, Barrier):
+                node.tensor = dry and (node.tensor or any(touch.memory == TENSOR for touch in pending))
                 pending = {
                     touch: level if level == FLYING else max(level, node.level)
                     for touch, level in pending.items()
                     if node.level < BLOCK or level == FLYING
                 }
             elif isinstance(node, Wait):
-                pending = {t: OWN if t.slot == 0 and not _is_flying_read(t, n) else n for t, n in pending.items()}
+                pending = {t: OWN if t.slot == 0 and not _is_multiplying(t, n) else n for t, n in pending.items()}
             elif isinstance(node, Arrival):  # what an mbarrier counted is visible to all that wait there
                 arrived = {id(buffer) for buffer in node.buffers}
                 pending = {
                     t: n for t, n in pending.items() if not (t.writes and t.slot == 0 and id(t.buffer) in arrived)
                 }
                 held = {**held, **{buffer.stage.array: buffer for buffer in node.buffers}}
+            elif isinstance(node, Multiplied) and self.plan.state.unit == "tcgen05":  # all threads wait for it
+                pending = {
+                    t: n
+                    for t, n in pending.items()
+                    if not (_is_multiplication(t.node) and (not node.pending or (t.slot > 0 and t.memory != TENSOR)))
+                }
             elif isinstance(node, Multiplied):
                 pending = {
-                    t: OWN if _is_flying_read(t, n) and (t.slot or not node.pending) else n for t, n in pending.items()
+                    t: OWN if _is_multiplying(t, n) and (t.slot or not node.pending) else n for t, n in pending.items()
                 }
             elif isinstance(node, Loop) and dry:
                 pending = self._around(node, pending, held, dry)
@@ -155,10 +164,9 @@ class _Derivation:
 
     def _started(self, node: Node, held: dict[str, Buffer]) -> Pending:
         """What a node accesses, and that nothing was waited for since."""
-        reads_later = isinstance(node, Leaf) and node.kind == "multiply" and self.plan.state.unit == "wgmma"
+        later = _is_multiplication(node) and self.plan.state.multiplies_later
         return {
-            touch: FLYING if (touch.slots > 1 if touch.writes else reads_later) else OWN
-            for touch in self._touches(node, held)
+            touch: FLYING if later or (touch.writes and touch.slots > 1) else OWN for touch in self._touches(node, held)
         }
 
     def _ahead(self, node: Ahead, pending: Pending, held: dict[str, Buffer], dry: bool) -> Pending:
@@ -194,6 +202,8 @@ class _Derivation:
             if combination(self.plan.state, node.statement).scratch:
                 return [Touch(f"{node.statement.name} of threads", node.kind == "combine", 0, 1, node, None)]  # type: ignore[attr-defined]
             return []
+        if isinstance(node, Leaf) and node.kind == "load":
+            return [Touch(TENSOR, False, 0, 1, node, None)]
         if isinstance(node, Keep):
             held = held if node.buffer is None else {node.stage.array: node.buffer}
             arrays = {node.stage.array}
@@ -201,13 +211,18 @@ class _Derivation:
             arrays = {load.array for load in reads(node)}
         else:
             return []
-        return [
+        found = [
             Touch(array, False, 0, held[array].slots, node, held[array]) for array in sorted(arrays) if array in held
         ]
+        if _is_multiplication(node) and self.plan.state.unit == "tcgen05":
+            found.append(Touch(TENSOR, True, 0, 1, node, None))
+        return found
 
     def _conflicts(self, one: Touch, old: Touch, was: int) -> bool:
         if one.memory != old.memory or one.buffer is not old.buffer or not (one.writes or old.writes):
             return False
+        if one.memory == TENSOR and _is_multiplication(one.node) and _is_multiplication(old.node):
+            return False  # one thread issues these, and they are executed in their order
         if ANY not in (one.slot, old.slot) and one.slot != old.slot:
             return False
         return was < self._level(one, old) > OWN
@@ -218,7 +233,9 @@ class _Derivation:
         if key not in self.levels:
             threads = self.plan.state.thread_count
             widest = WARP if threads <= 32 else BLOCK
-            if one.buffer is None or old.buffer is None:
+            if one.memory == TENSOR:
+                level = widest
+            elif one.buffer is None or old.buffer is None:
                 statement = one.node.statement  # type: ignore[union-attr]
                 within = combination(self.plan.state, statement).within
                 level = WARP if 32 % within == 0 and threads % 32 == 0 else widest
@@ -226,7 +243,7 @@ class _Derivation:
                 level = widest
             else:
                 level = self._crossing(self._accessed(one), self._accessed(old))
-                if any(isinstance(t.node, Leaf) and t.node.kind == "multiply" for t in (one, old)):
+                if any(_is_multiplication(t.node) for t in (one, old)):
                     level = max(level, WARP)  # lanes load what others of the warp multiply
                 if level == WARP and threads > 32 and threads % 32:
                     level = BLOCK  # a warp barrier names lanes, and the last warp lacks some
@@ -235,8 +252,7 @@ class _Derivation:
 
     def _is_of_all(self, node: Node) -> bool:
         """Whether all threads take part in an access together."""
-        multiplies = isinstance(node, Leaf) and node.kind == "multiply"
-        return isinstance(node, Transfer) or (multiplies and self.plan.state.unit == "wgmma")
+        return isinstance(node, Transfer) or (_is_multiplication(node) and self.plan.state.multiplies_later)
 
     def _crossing(self, first: Pairs, second: Pairs) -> int:
         """Whether an element is accessed by one thread only, by one warp only, or by several."""
@@ -297,8 +313,13 @@ def copied(plan: Plan, buffer: Buffer) -> Pairs:
     return np.stack([(element[:, None] + across).ravel(), np.repeat(thread, walk.vector)])
 
 
-def _is_flying_read(touch: Touch, level: int) -> bool:
-    return level == FLYING and not touch.writes
+def _is_multiplication(node: Node) -> bool:
+    return isinstance(node, Leaf) and node.kind == "multiply"
+
+
+def _is_multiplying(touch: Touch, level: int) -> bool:
+    """Whether tensor cores may still do it."""
+    return level == FLYING and _is_multiplication(touch.node)
 
 
 def _joined(first: Pending, second: Pending) -> Pending:

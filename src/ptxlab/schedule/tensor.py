@@ -10,19 +10,22 @@ from collections.abc import Iterator
 from itertools import product
 from math import prod
 
-from ptxlab.author import Pointer, b8, b16, b32, ptx, u32
+from ptxlab.author import Pointer, b8, b16, b32, ptx, s32, u32
+from ptxlab.author.emit import emit
 from ptxlab.author.fragments import Fragment
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.elements import as_words
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.numbers import expression, statement_of
 from ptxlab.schedule.operands import outside
-from ptxlab.schedule.state import Tensor
+from ptxlab.schedule.state import LANES, Tensor
 from ptxlab.schedule.statements import Let, Reduce, loads
+from ptxlab.schedule.tensor_memory import accumulator, commit_slot, issuing
 from ptxlab.schedule.tree import BYTES, Buffer, Leaf
 from ptxlab.schedule.writing import Writing
 
 STEP = 32  # bytes along the sum that one instruction takes
+MOST_COLUMNS = 256  # of one instruction
 
 
 def write_multiply(w: Writing, leaf: Leaf) -> None:
@@ -34,15 +37,13 @@ def write_multiply(w: Writing, leaf: Leaf) -> None:
         if array not in w.held:
             said = f"tensor cores read `{array}` from shared memory"
             w.state.refuse("illegal-step", said, f'`stage("{array}", in_="shared")` after `tensorize`')
-        if tensor.unit == "wgmma" and not w.held[array][0].stage.swizzle:
+        if w.state.multiplies_later and not w.held[array][0].stage.swizzle:
             w.state.refuse(
-                "illegal-step", f"`wgmma` reads `{array}` from swizzled rows", '`stage(..., swizzle="128B")`'
+                "illegal-step", f"`{tensor.unit}` reads `{array}` from swizzled rows", '`stage(..., swizzle="128B")`'
             )
     w.comment(f"{leaf.statement.name} by tensor cores", tensor.step)
-    if tensor.unit == "wgmma":
-        _write_wgmma(w, tensor, leaf.statement)
-    else:
-        _write_mma(w, tensor, leaf.statement)
+    write = {"wgmma": _write_wgmma, "tcgen05": _write_tcgen05}.get(tensor.unit, _write_mma)
+    write(w, tensor, leaf.statement)
 
 
 def is_first_multiplied(w: Writing, name: str) -> bool:
@@ -101,12 +102,26 @@ class Operand:
     def _check_swizzle(self, array: str) -> None:
         """Columns of a swizzled row are reached by an `xor`, which adds where no bits are in common."""
         state, buffer = self.w.state, self.buffer
+        if self.tensor.unit == "tcgen05":
+            return
         for axis in (self.axis, self.depth):
             part = next(p for p in state.parts[axis] if p.name in state.fragments(self.tensor))
             size = part.weight * (state.count(part) or 1)
             if buffer.swizzle is not None and min(size, buffer.columns) & (min(size, buffer.columns) - 1):
                 said = f"a warp has {size} iterations of `{axis}`, and `{array}` is swizzled"
                 state.refuse("illegal-step", said, "use a power of two, or `pad` in place of `swizzle`")
+
+    @property
+    def extent(self) -> int:
+        """Rows, or columns, that the block multiplies."""
+        return self.buffer.shape[self.across - 1 if self.is_along else self.across]
+
+    def check_panels(self, columns: int) -> None:
+        """Refuse multiplications of so many columns that start inside of a panel and end in the next."""
+        if not self.is_along and self.extent > columns and columns % self.buffer.columns:
+            said = f"`{self.tensor.unit}` multiplies {columns} of {self.extent} columns at a time"
+            text = f"{said}, and `{self.buffer.stage.array}` has panels of {self.buffer.columns}"
+            self.w.state.refuse("illegal-step", text, "use another tile, or a narrower swizzle")
 
     def lanes(self, fragment: Fragment) -> Value:
         """The address that a lane gives to `ldmatrix` for the first tile."""
@@ -121,6 +136,8 @@ class Operand:
         w = self.w
         origin = self.buffer.origin[self.across - 1 if self.is_along else self.across]
         inside = w.plan.index(Linear.of(self.axis)) - origin
+        if self.tensor.unit == "tcgen05":
+            return None  # one thread multiplies for all warps
         lanes = w.state.threads[-2:] if self.tensor.unit == "mma.sync" else w.state.threads[-3:]
         warps = inside.only(name for name in w.state.threads if name not in lanes)
         value = w.addresses.value(warps)
@@ -226,6 +243,31 @@ def _write_wgmma(w: Writing, tensor: Tensor, one: Reduce) -> None:
             turned = (*left.turned, int(not right.is_along)) if BYTES[element] == 2 else ()
             multiply(totals, left.of(numbers, i, along), b + second if second else b, adds or along > 0, 1, 1, *turned)
     ptx.wgmma.commit_group.sync.aligned()
+
+
+def _write_tcgen05(w: Writing, tensor: Tensor, one: Reduce) -> None:
+    """Have one thread start the multiplications of a stage: 128 rows each, and up to 256 columns."""
+    left, right = Operand(w, tensor, tensor.left, tensor.rows), Operand(w, tensor, tensor.right, tensor.columns)
+    elements = left.buffer.element, right.buffer.element
+    step, depth = STEP // BYTES[elements[0]], w.state.count(w.state.parts[tensor.depth][-1]) or 0
+    rows, columns = left.extent, right.extent
+    across = max(n for n in range(16, MOST_COLUMNS + 1, 16) if columns % n == 0)
+    right.check_panels(across)
+    kind = "f16" if BYTES[elements[0]] == 2 else "f8f6f4"
+    turned = {"transpose_a": not left.is_along, "transpose_b": not right.is_along}
+    bits = ptx.instruction_descriptor(kind, LANES, across, *elements, **turned)
+    multiply = ptx.tcgen05.mma["cta_group::1"][f"kind::{kind}"]
+    around = [p for p in w.state.parts[tensor.depth] if p.role == "serial" and p.name not in w.state.fragments(tensor)]
+    before = w.addresses.value(Linear(tuple((part.name, 1) for part in around)))
+    adds = emit("setp.gt.s32", [s32(before) if isinstance(before, int) else before, 0])
+    with issuing(w):
+        a, b, always = left.descriptor(), right.descriptor(), emit("setp.eq.u32", [u32(0), 0])
+        for along in range(0, depth, step):
+            for i, j in product(range(0, rows, LANES), range(0, columns, across)):
+                first, second = left.described(i, along), right.described(j, along)
+                target = accumulator(w, i // LANES * columns + j)
+                multiply(target, a + first, b + second, bits, always if along else adds)
+        commit_slot(w)
 
 
 class _Rows:

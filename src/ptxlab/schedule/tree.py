@@ -27,8 +27,8 @@ class Loop:
 class Leaf:
     """One thing that a thread does: `init`, `update`, `let`, `store`.
 
-    With others: `multiply`, and for a number that they share `combine`, `gather` and `exchange`. Of one pass: `factor`,
-    by how much weights have become less, and `rescale`, of a sum.
+    With others: `multiply`, with `tcgen05` `load` from tensor memory, and for a number that they share `combine`,
+    `gather` and `exchange`. Of one pass: `factor`, by how much weights have become less, and `rescale`, of a sum.
     """
 
     kind: str
@@ -172,7 +172,15 @@ class Release:
     """A warp has read the slot of the iteration before, after a loop that of the last one, or that of this one now."""
 
     when: str
-    """`before`, `after` or `now`."""
+    """`before`, `after` or `now`; `multiplied` when tensor cores have read it."""
+
+
+@dataclass(eq=False)
+class Accumulators:
+    """A set of accumulators in tensor memory passes from the warp that multiplies to those that read it, and back."""
+
+    event: str
+    """`free`: that warp waits for it; `complete`: when all is multiplied, those that read it continue; `read`."""
 
 
 @dataclass(eq=False)
@@ -184,7 +192,12 @@ class Multiplied:
 
 @dataclass(eq=False)
 class Fence:
-    """What this thread wrote to shared memory is visible to asynchronous operations."""
+    """What this thread wrote to shared memory is visible to asynchronous operations.
+
+    With `waited`, its loads from tensor memory are after what it has waited for.
+    """
+
+    waited: bool = False
 
 
 @dataclass(eq=False)
@@ -193,9 +206,11 @@ class Barrier:
 
     level: int
     reason: str
+    tensor: bool = False
+    """Whether it is for tensor memory, too."""
 
 
-Asynchronous = Transfer | Arrival | Vacancy | Release | Multiplied | Fence
+Asynchronous = Transfer | Arrival | Vacancy | Release | Accumulators | Multiplied | Fence
 Node = Loop | Leaf | Fill | Keep | Ahead | Turn | Commit | Wait | Barrier | Asynchronous
 
 
@@ -211,6 +226,8 @@ class Plan:
     buffers: list[Buffer]
     producer: list[Node] = field(default_factory=list)
     """What a warp that only copies runs, where there is one."""
+    multiplier: list[Node] = field(default_factory=list)
+    """What a warp that only multiplies runs, where there is one."""
     _indices: dict[Linear, Linear] = field(default_factory=dict)
 
     @property

@@ -64,6 +64,8 @@ def choose(schedules: Sequence[Schedule], **sizes: int) -> Schedule:
 def waves(one: Schedule, sizes: Mapping[str, int]) -> float:
     """Seconds that a product of matrices takes on an H200; `search` takes it as `by`."""
     state = one.state
+    if state.unit == "tcgen05":
+        refuse("illegal-step", "waves were fitted to an H200, which does not have `tcgen05`", position=here())
     sizes = {**sizes, **one.sizes}
     block, axis = _block(one, sizes)
     counts = [-(-state.extent(p.axis).value(sizes) // p.weight) for p in map(state.part, state.blocks) if not p.number]

@@ -57,6 +57,14 @@ class Writing:
         self.filling: Any = None
         self.reading: Any = None
         self.read: Any = None
+        self.tensor_memory: Any = None  # see `tensor_memory.py`
+        self.done: Any = None  # the mbarrier that says when all multiplications are complete, and `turn` its parity
+        self.turn: Value = None
+        self.multiplied: Any = None  # those that say it of slots that TMA fills; `vacant` is the parity of the next
+        self.vacant: Value = None
+        self.sets: Any = None  # of accumulators, and sides of these
+        self.summing: Any = None
+        self.summed: Any = None
         self.first: list[Below] = []  # which of the threads with the same number stores it
 
     def comment(self, text: str, step: int | None = None) -> None:

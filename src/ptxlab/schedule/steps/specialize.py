@@ -1,4 +1,7 @@
-"""`specialize()`: one more warp copies by TMA, and all others compute; they wait for each other at mbarriers only."""
+"""`specialize()`: one more warp copies by TMA, and all others compute; they wait for each other at mbarriers only.
+
+With `tcgen05`, another warp issues the multiplications, and all others do what follows the sum.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ def specialize(state: State) -> State:
     """Each stage has one mbarrier for when it is full, and one for when it has been read."""
     if state.pipeline is None or state.pipeline.by != "tma":
         state.refuse("illegal-step", "no copies are by TMA", '`pipeline(by="tma")` first')
-    if state.thread_count % 32 or state.thread_count + 32 > MOST_THREADS:
+    made = replace(state, specialized=True, tiled=())
+    if state.thread_count % 32 or made.launched > MOST_THREADS:
         state.refuse(
             "illegal-step", f"{state.thread_count} threads compute, expected whole warps, and room for one more"
         )
-    return replace(state, specialized=True, tiled=())
+    return made

@@ -10,25 +10,27 @@ from dataclasses import replace
 
 from ptxlab.isa.targets import TARGETS
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.state import State, Tensor
+from ptxlab.schedule.state import LANES, MOST_TENSOR_COLUMNS, State, Tensor
 from ptxlab.schedule.statements import Load, Name, Operation, Reduce
 from ptxlab.schedule.steps.tile import cut
 from ptxlab.schedule.tree import BYTES
 
-UNITS = ("mma.sync", "wgmma")
-ROWS = {"mma.sync": 16, "wgmma": 64}  # of one instruction
+UNITS = ("mma.sync", "wgmma", "tcgen05")
+TARGET = {"wgmma": "sm_90a", "tcgen05": "sm_100a"}
+ROWS = {"mma.sync": 16, "wgmma": 64, "tcgen05": LANES}  # of one instruction
 DEPTH = 32  # bytes along the sum
 EIGHT = {"e4m3", "e5m2"}
-WHO = {"mma.sync": "warp", "wgmma": "warpgroup"}
-MOST_COLUMNS = {"mma.sync": 128, "wgmma": 256}  # of the tile of a warp, or of a warpgroup
+WHO = {"mma.sync": "warp", "wgmma": "warpgroup", "tcgen05": "warpgroup"}
+# Of the tile of a warp, or of a warpgroup; for `tcgen05` those of tensor memory.
+MOST_COLUMNS = {"mma.sync": 128, "wgmma": 256, "tcgen05": MOST_TENSOR_COLUMNS}
 
 
 def tensorize(state: State, unit: str) -> State:
     """A warp, or for `wgmma` a warpgroup, multiplies what is left of each tile after `threads`."""
     if unit not in UNITS:
-        state.refuse("illegal-step", f"there is no unit {unit!r:.40}", "`mma.sync` or `wgmma`")
-    if unit == "wgmma" and state.target != "sm_90a":
-        state.refuse("illegal-step", f"`wgmma` needs the target `sm_90a`, and this one is `{state.target}`")
+        state.refuse("illegal-step", f"there is no unit {unit!r:.40}", "`mma.sync`, `wgmma` or `tcgen05`")
+    if state.target != TARGET.get(unit, state.target):
+        state.refuse("illegal-step", f"`{unit}` needs the target `{TARGET[unit]}`, and this one is `{state.target}`")
     assert state.target in TARGETS
     if state.tensors:
         state.refuse("illegal-step", "tensor cores compute a sum already")
@@ -36,12 +38,34 @@ def tensorize(state: State, unit: str) -> State:
         state.refuse("illegal-step", "data is staged already", "`tensorize` before `stage`")
     tensor = _product(state, unit)
     _check_tiles(state, tensor)
+    if unit == "tcgen05":
+        return _in_tensor_memory(state, tensor)
     state, rows = _cut_rows(state, tensor)
     state, lane = _cut_columns(state, tensor)
     state = replace(
         state, threads=(*state.threads, *rows, lane), tensors=(replace(tensor, lane=lane),), tiled=(), aliases={}
     )
     return _second(state, tensor, lane) if state.online is not None else state
+
+
+def _in_tensor_memory(state: State, tensor: Tensor) -> State:
+    """Cut loops as tensor memory is: a thread has a lane of it, which is a row, and loads some columns at once."""
+    if state.online is not None:
+        state.refuse("illegal-step", "`tcgen05` computes no sums that are rescaled", "`wgmma` does, on `sm_90a`")
+    columns = state.count(state.parts[tensor.columns][-1]) or 0
+    state, _ = cut(state, tensor.rows, LANES)
+    lane = state.parts[tensor.rows][-1]
+    state = state.with_parts(replace(lane, role="thread", step=len(state.steps)))
+    state, _ = cut(state, tensor.columns, 32 if columns % 32 == 0 else 16)
+    state = replace(state, threads=(*state.threads, lane.name), tensors=(tensor,), tiled=())
+    for part in (part for axis in (tensor.rows, tensor.columns) for part in state.parts[axis]):
+        if part.role == "serial" and state.count(part) == 1:
+            state = state.with_parts(replace(part, unrolled=True))
+    used = state.tensor_columns
+    if used > MOST_TENSOR_COLUMNS:
+        said = f"`{tensor.sum}` of a block has {used} columns of tensor memory, which has {MOST_TENSOR_COLUMNS}"
+        state.refuse("schedule-limit", said, "use smaller tiles")
+    return state
 
 
 def _second(state: State, first: Tensor, lane: str) -> State:
@@ -124,7 +148,7 @@ def _matched(state: State, one: Reduce, unit: str) -> Tensor | str:
             return "is not a sum of products of two arrays"
     elements = {state.algorithm.arrays[load.array].element for load in (left, right)}
     if elements <= EIGHT and unit == "mma.sync":
-        return f"is of {' and '.join(sorted(elements))}, which `wgmma` multiplies"
+        return f"is of {' and '.join(sorted(elements))}, which `wgmma` and `tcgen05` multiply"
     if elements not in ({"f16"}, {"bf16"}) and not elements <= EIGHT:
         return f"is of {' and '.join(sorted(elements))}"
     if len(one.over) != 1:
@@ -159,7 +183,7 @@ def _check_tiles(state: State, tensor: Tensor) -> None:
 
 
 def _check_columns(state: State, tensor: Tensor) -> None:
-    _check_multiple(state, tensor, tensor.columns, 8)
+    _check_multiple(state, tensor, tensor.columns, 16 if tensor.unit == "tcgen05" else 8)
     columns = state.count(state.parts[tensor.columns][-1]) or 0
     if columns > MOST_COLUMNS[tensor.unit]:
         said = (
