@@ -51,6 +51,7 @@ TESTS = {
 # How many seconds of tests are run first, before the rest is collected; and a file of more than so many is of the rest.
 FIRST = 12
 SHORT = 6
+LONGEST = 180  # seconds of one test, the first of which may have to compile the emulator
 FIRST_PASSED = "passed the first tests"
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".mypy_cache", ".ruff_cache", "node_modules")
 
@@ -96,6 +97,7 @@ class Tree:
 
     folder: Path
     scratch: Path
+    patience: float
 
     def test(self, files: list[str], *options: str, seconds: float) -> Ended:
         """Run pytest for at most so many seconds."""
@@ -103,6 +105,7 @@ class Tree:
         said.unlink(missing_ok=True)
         path = os.pathsep.join(map(str, (self.folder / "src", self.folder)))
         environment = {**os.environ, "PYTHONPATH": path, "MUTANTS_FILE": str(said), "CUDA_VISIBLE_DEVICES": ""}
+        environment["MUTANTS_SECONDS"] = str(LONGEST * self.patience)
         environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OMP_NUM_THREADS": "1"}
         plugins = ["-p", "_hypothesis_pytestplugin", "-p", "tests.mutants.watch", "-p", "no:cacheprovider"]
         command = [sys.executable, "-m", "pytest", "-q", *plugins, *options, *files]
@@ -152,7 +155,7 @@ def main(arguments: list[str]) -> int:
     out.mkdir(parents=True, exist_ok=True)
     wanted = list(_wanted(options))
     with ThreadPoolExecutor(options.processes) as pool:
-        trees = list(pool.map(lambda number: _copy(Path(options.scratch), number), range(options.processes)))
+        trees = list(pool.map(lambda number: _copy(options, number), range(options.processes)))
         files = sorted({file for site in dict(wanted).values() for file in tests_of(site.package)})
         kept = Path(options.baseline)
         baseline = Baseline(**json.loads(kept.read_text())) if kept.is_file() else _measure(pool, trees, files)
@@ -178,6 +181,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--numbers", default="0:")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--patience", type=float, default=1, help="how many times longer than usual tests may take")
     parser.add_argument("--packages", default=",".join(TESTS))
     parser.add_argument("--baseline", default="/tmp/mutants.json", help="how tests end without any change, once known")
     parser.add_argument("--done", nargs="*", default=[])
@@ -243,12 +247,13 @@ def _tests(package: str) -> Tests:
     return Tests(ROOT, tests_of(package))
 
 
-def _copy(scratch: Path, number: int) -> Tree:
+def _copy(options: argparse.Namespace, number: int) -> Tree:
+    scratch = Path(options.scratch)
     folder = scratch / f"tree{number}"
     if folder.exists():
         shutil.rmtree(folder)
     shutil.copytree(ROOT, folder, ignore=LEFT_OUT, symlinks=True)
-    return Tree(folder, scratch)
+    return Tree(folder, scratch, options.patience)
 
 
 def _measure(pool: ThreadPoolExecutor, trees: list[Tree], files: list[str]) -> Baseline:
@@ -322,7 +327,8 @@ def _judge(tree: Tree, turn: Turn, baseline: Baseline, end: float) -> dict[str, 
     files = _files_of(turn, baseline)
     skipped = [f"--deselect={test}" for test in baseline.failing if test.startswith(tuple(files))]
     # Machine code that is made again takes its time; what takes much longer than that has no end.
-    limit, left = 300 + 3 * sum(baseline.seconds.get(file, 1) for file in files), end - time.monotonic()
+    limit = tree.patience * (300 + 3 * sum(baseline.seconds.get(file, 1) for file in files))
+    left = end - time.monotonic()
     try:
         path.write_bytes(changed)
         tree.keep_cache()

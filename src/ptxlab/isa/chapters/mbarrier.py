@@ -3,10 +3,12 @@
 An address without a state space is generic, yet where it names a variable, ptxas wants one in shared memory.
 """
 
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..extent import addresses
-from ..form import Modifiers, Specification, form, unknown
+from ..form import F, Modifiers, Specification, form, unknown
 from ..machine import AddressValue, Machine, Value
 from ..vocabulary import SHARED, together
 
@@ -45,15 +47,23 @@ OPERANDS: dict[str, Specification] = {
 }
 
 
-def operands(names: str, **other: Specification) -> dict[str, Specification]:
-    """What these operands are in every form; `other` says what is different in one of them."""
-    return {name: OPERANDS[name] for name in names.split()} | other
+def on_barrier(
+    syntax: str, since: str, *, types: Mapping[str, Specification] | None = None, space: Any = SHARED, **how: Any
+) -> Callable[[F], F]:
+    """Declare a form with the operands of `OPERANDS`; `types` says what is different in it."""
+    names = re.findall("[a-z]+", syntax.partition(" ")[2])
+    spaces = {"space": space} if "{.space}" in syntax else {}
+    return form(
+        syntax, since=since, types={name: OPERANDS[name] for name in names} | dict(types or {}), **spaces, **how
+    )
 
 
 ORDER: dict[str, Any] = {"scope": SCOPES, "where": together}
 RELEASE = ORDER | {"sem": (("release", "8.0 sm_80"), ("relaxed", "8.6 sm_90"))}
-ACQUIRE = ORDER | {"sem": (("acquire", "8.0 sm_80"), ("relaxed", "8.6 sm_90"))}
+ACQUIRE = ORDER | {"sem": (("acquire", "8.0 sm_80"), ("relaxed", "8.6 sm_90")), "types": {"d": "pred"}}
 RELAXED = ORDER | {"sem": "relaxed"}
+FAR: dict[str, Any] = {"space": SHARED_OR_CLUSTER}
+SEVERAL = "{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64"
 RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.0 sm_80"),)}
 
 # A barrier as the emulator keeps it, which is also the state that `mbarrier.arrive` returns: in its lowest bits the
@@ -78,19 +88,18 @@ def order(m: Modifiers) -> int:
     return scope | (RELAXED_ORDER if m.sem == "relaxed" else 0) | (INCOMPLETE if m.nocomplete else 0)
 
 
-@form(
+@on_barrier(
     "mbarrier.init{.layout}{.space}.b64 [a], count",
+    "7.0 sm_80",
+    types={"count": "u32 within(1..1048575)"},
     layout=LAYOUTS,
-    space=SHARED,
-    types=operands("a", count="u32 within(1..1048575)"),
-    since="7.0 sm_80",
 )
 def mbarrier_init(k: Machine, m: Modifiers, a: AddressValue, count: Value) -> None:
     """Set a barrier up: each phase expects `count` arrivals."""
     k.mbarrier.initialize(a, count, int(m.layout == "layout::v1"))
 
 
-@form("mbarrier.inval{.space}.b64 [a]", space=SHARED, types=operands("a"), since="7.0 sm_80")
+@on_barrier("mbarrier.inval{.space}.b64 [a]", "7.0 sm_80")
 def mbarrier_inval(k: Machine, m: Modifiers, a: AddressValue) -> None:
     """Give the memory of a barrier back for other use."""
     k.mbarrier.invalidate(a)
@@ -119,161 +128,73 @@ def mbarrier_pending_count(k: Machine, m: Modifiers, state: Value) -> Value:
     return k.cast(state & ARRIVALS, "u32")
 
 
-@form(
-    "mbarrier.expect_tx{.sem}{.scope}{.space}.b64 [a], bytes",
-    space=SHARED_OR_CLUSTER,
-    types=operands("a bytes"),
-    since=BYTES,
-    **RELAXED,
-)
+@on_barrier("mbarrier.expect_tx{.sem}{.scope}{.space}.b64 [a], bytes", BYTES, **FAR, **RELAXED)
 def mbarrier_expect_tx(k: Machine, m: Modifiers, a: AddressValue, bytes: Value) -> None:
     """Have the phase wait for that many bytes more."""
     k.mbarrier.expect(a, bytes, order(m) | RELAXED_ORDER)
 
 
-@form(
-    "mbarrier.expect_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 [a], bytes, mask",
-    types=operands("a bytes mask"),
-    since=MULTICAST,
-    **RELAXED,
-)
-@form(
-    "mbarrier.complete_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 [a], bytes, mask",
-    types=operands("a bytes mask"),
-    since=MULTICAST,
-    **RELAXED,
-)
-@form(
-    "mbarrier.arrive{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a]{, count}, mask",
-    types=operands("d a count mask"),
-    since=MULTICAST,
-    **RELEASE,
-)
-@form(
-    "mbarrier.arrive.expect_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a], bytes, mask",
-    types=operands("d a bytes mask"),
-    since=MULTICAST,
-    **RELEASE,
-)
-@form(
-    "mbarrier.arrive_drop{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a]{, count}, mask",
-    types=operands("d a count mask"),
-    since=MULTICAST,
-    **RELEASE,
-)
-@form(
-    "mbarrier.arrive_drop.expect_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a], bytes, mask",
-    types=operands("d a bytes mask"),
-    since=MULTICAST,
-    **RELEASE,
-)
+@on_barrier(f"mbarrier.expect_tx{SEVERAL} [a], bytes, mask", MULTICAST, **RELAXED)
+@on_barrier(f"mbarrier.complete_tx{SEVERAL} [a], bytes, mask", MULTICAST, **RELAXED)
+@on_barrier(f"mbarrier.arrive{SEVERAL} d, [a]{{, count}}, mask", MULTICAST, **RELEASE)
+@on_barrier(f"mbarrier.arrive.expect_tx{SEVERAL} d, [a], bytes, mask", MULTICAST, **RELEASE)
+@on_barrier(f"mbarrier.arrive_drop{SEVERAL} d, [a]{{, count}}, mask", MULTICAST, **RELEASE)
+@on_barrier(f"mbarrier.arrive_drop.expect_tx{SEVERAL} d, [a], bytes, mask", MULTICAST, **RELEASE)
 @unknown("it reaches several barriers at a time", effects="mbarrier.multicast")
 @addresses(a="8")
 def mbarrier_multicast() -> None:
     """Do the same to the barriers at one offset in several blocks of the cluster."""
 
 
-@form(
-    "mbarrier.complete_tx{.sem}{.scope}{.space}.b64 [a], bytes",
-    space=SHARED_OR_CLUSTER,
-    types=operands("a bytes"),
-    since=BYTES,
-    **RELAXED,
-)
+@on_barrier("mbarrier.complete_tx{.sem}{.scope}{.space}.b64 [a], bytes", BYTES, **FAR, **RELAXED)
 def mbarrier_complete_tx(k: Machine, m: Modifiers, a: AddressValue, bytes: Value) -> None:
     """Complete that many bytes of the phase."""
     k.mbarrier.complete(a, bytes, order(m) | RELAXED_ORDER)
 
 
-@form(
-    "mbarrier.arrive{.sem}{.scope}{.space}.b64 d, [a]",
-    space=SHARED,
-    types=operands("a", d="u64"),
-    since="7.0 sm_80",
-    **RELEASE,
-)
-@form(
-    "mbarrier.arrive{.sem}{.scope}{.space}.b64 d, [a]",
-    space=SHARED_OR_CLUSTER,
-    types=operands("a", d="sink"),
-    since="7.1 sm_80",
-    **RELEASE,
-)
-@form(
+@on_barrier("mbarrier.arrive{.sem}{.scope}{.space}.b64 d, [a]", "7.0 sm_80", types={"d": "u64"}, **RELEASE)
+@on_barrier("mbarrier.arrive{.sem}{.scope}{.space}.b64 d, [a]", "7.1 sm_80", types={"d": "sink"}, **FAR, **RELEASE)
+@on_barrier(
     "mbarrier.arrive.noComplete{.sem}{.scope}{.space}.b64 d, [a], count",
-    space=SHARED,
-    types=operands("a count", d="u64"),
+    "7.0 sm_80",
+    types={"d": "u64"},
     name="mbarrier.arrive",
-    since="7.0 sm_80",
     **RELEASE_CTA,
 )
-@form(
+@on_barrier(
     "mbarrier.arrive.noComplete{.sem}{.scope}{.space}.b64 d, [a], count",
-    space=SHARED,
-    types=operands("a count", d="sink"),
+    "7.1 sm_80",
+    types={"d": "sink"},
     name="mbarrier.arrive",
-    since="7.1 sm_80",
     **RELEASE_CTA,
 )
-@form(
-    "mbarrier.arrive{.sem}{.scope}{.space}.b64 d, [a], count",
-    space=SHARED_OR_CLUSTER,
-    types=operands("d a count"),
-    since="7.8 sm_90",
-    **RELEASE,
-)
+@on_barrier("mbarrier.arrive{.sem}{.scope}{.space}.b64 d, [a], count", "7.8 sm_90", **FAR, **RELEASE)
 def mbarrier_arrive(k: Machine, m: Modifiers, a: AddressValue, count: Value | None) -> Value:
     """Arrive at a barrier, once or `count` times; `d` is the state before that."""
     return k.mbarrier.arrive(a, 1 if count is None else count, order(m))
 
 
-@form(
-    "mbarrier.arrive.expect_tx{.sem}{.scope}{.space}.b64 d, [a], bytes",
-    space=SHARED_OR_CLUSTER,
-    types=operands("d a bytes"),
-    since=BYTES,
-    **RELEASE,
-)
+@on_barrier("mbarrier.arrive.expect_tx{.sem}{.scope}{.space}.b64 d, [a], bytes", BYTES, **FAR, **RELEASE)
 def mbarrier_arrive_expect_tx(k: Machine, m: Modifiers, a: AddressValue, bytes: Value) -> Value:
     """Have the phase wait for that many bytes more, then arrive; `d` is the state before that."""
     k.mbarrier.expect(a, bytes)
     return k.mbarrier.arrive(a, 1, order(m))
 
 
-@form(
-    "mbarrier.arrive_drop{.sem}{.scope}{.space}.b64 d, [a]",
-    space=SHARED_OR_CLUSTER,
-    types=operands("d a"),
-    since="7.0 sm_80",
-    **RELEASE,
-)
-@form(
+@on_barrier("mbarrier.arrive_drop{.sem}{.scope}{.space}.b64 d, [a]", "7.0 sm_80", **FAR, **RELEASE)
+@on_barrier(
     "mbarrier.arrive_drop.noComplete{.sem}{.scope}{.space}.b64 d, [a], count",
-    space=SHARED,
-    types=operands("d a count"),
+    "7.0 sm_80",
     name="mbarrier.arrive_drop",
-    since="7.0 sm_80",
     **RELEASE_CTA,
 )
-@form(
-    "mbarrier.arrive_drop{.sem}{.scope}{.space}.b64 d, [a], count",
-    space=SHARED_OR_CLUSTER,
-    types=operands("d a count"),
-    since="7.8 sm_90",
-    **RELEASE,
-)
+@on_barrier("mbarrier.arrive_drop{.sem}{.scope}{.space}.b64 d, [a], count", "7.8 sm_90", **FAR, **RELEASE)
 def mbarrier_arrive_drop(k: Machine, m: Modifiers, a: AddressValue, count: Value | None) -> Value:
     """Arrive for the last time: later phases expect that many arrivals fewer."""
     return k.mbarrier.drop(a, 1 if count is None else count, order(m))
 
 
-@form(
-    "mbarrier.arrive_drop.expect_tx{.sem}{.scope}{.space}.b64 d, [a], bytes",
-    space=SHARED_OR_CLUSTER,
-    types=operands("d a bytes"),
-    since=BYTES,
-    **RELEASE,
-)
+@on_barrier("mbarrier.arrive_drop.expect_tx{.sem}{.scope}{.space}.b64 d, [a], bytes", BYTES, **FAR, **RELEASE)
 def mbarrier_arrive_drop_expect_tx(k: Machine, m: Modifiers, a: AddressValue, bytes: Value) -> Value:
     """Have the phase wait for that many bytes more, then arrive for the last time."""
     k.mbarrier.expect(a, bytes)

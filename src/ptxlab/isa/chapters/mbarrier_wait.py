@@ -2,54 +2,26 @@
 
 from typing import Any
 
-from ..form import Modifiers, form
+from ..form import Modifiers
 from ..machine import AddressValue, Machine, Value
-from ..vocabulary import SHARED
-from .mbarrier import ACQUIRE, PARITY, PHASES, PRIMARY, REPORT, operands, order
+from .mbarrier import ACQUIRE, PARITY, PHASES, PRIMARY, REPORT, on_barrier, order
 
 # What the forms that return a report have in common, and those that return its value.
-REPORTED: dict[str, Any] = {
-    "phase": "phase_type::primary",
-    "space": SHARED,
-    "writes": "d report",
-    "since": REPORT,
-    **ACQUIRE,
-}
+REPORTED: dict[str, Any] = {"phase": "phase_type::primary", "writes": "d report", **ACQUIRE}
 REPORTED_VALUE: dict[str, Any] = {**REPORTED, "writes": "d report value"}
 
 
-@form(
-    "mbarrier.test_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state",
-    phase=PRIMARY,
-    space=SHARED,
-    types=operands("a state", d="pred"),
-    since="7.0 sm_80",
-    **ACQUIRE,
-)
+@on_barrier("mbarrier.test_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state", "7.0 sm_80", phase=PRIMARY, **ACQUIRE)
 def mbarrier_test_wait(k: Machine, m: Modifiers, a: AddressValue, state: Value) -> Value:
     """Ask whether the phase in which `state` was returned is over."""
     return k.mbarrier.test(a, state >> PARITY, order(m))
 
 
-@form(
-    "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state",
-    types=operands("report a state", d="pred"),
-    **REPORTED,
-)
-@form(
-    "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity",
-    types=operands("report a parity", d="pred"),
-    **REPORTED,
-)
-@form(
-    "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state{, hint}",
-    types=operands("report a state hint", d="pred"),
-    **REPORTED,
-)
-@form(
-    "mbarrier.try_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity{, hint}",
-    types=operands("report a parity hint", d="pred"),
-    **REPORTED,
+@on_barrier("mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state", REPORT, **REPORTED)
+@on_barrier("mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity", REPORT, **REPORTED)
+@on_barrier("mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state{, hint}", REPORT, **REPORTED)
+@on_barrier(
+    "mbarrier.try_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity{, hint}", REPORT, **REPORTED
 )
 def mbarrier_report(
     k: Machine, m: Modifiers, a: AddressValue, state: Value | None, parity: Value | None, hint: Value | None
@@ -58,24 +30,18 @@ def mbarrier_report(
     return _asked(k, m, a, state, parity), k.constant("pred", 0)
 
 
-@form(
-    "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state",
-    types=operands("report value a state", d="pred"),
-    **REPORTED_VALUE,
+@on_barrier(
+    "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state", REPORT, **REPORTED_VALUE
 )
-@form(
-    "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity",
-    types=operands("report value a parity", d="pred"),
-    **REPORTED_VALUE,
+@on_barrier(
+    "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity", REPORT, **REPORTED_VALUE
 )
-@form(
-    "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state{, hint}",
-    types=operands("report value a state hint", d="pred"),
-    **REPORTED_VALUE,
+@on_barrier(
+    "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state{, hint}", REPORT, **REPORTED_VALUE
 )
-@form(
+@on_barrier(
     "mbarrier.try_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity{, hint}",
-    types=operands("report value a parity hint", d="pred"),
+    REPORT,
     **REPORTED_VALUE,
 )
 def mbarrier_report_value(
@@ -93,38 +59,26 @@ def _asked(k: Machine, m: Modifiers, a: AddressValue, state: Value | None, parit
     return k.mbarrier.test(a, k.cast(parity, "u64"), order(m))
 
 
-@form(
-    "mbarrier.test_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity",
-    phase=PHASES,
-    space=SHARED,
-    types=operands("a parity", d="pred"),
-    since="7.1 sm_80",
-    **ACQUIRE,
+@on_barrier(
+    "mbarrier.test_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity", "7.1 sm_80", phase=PHASES, **ACQUIRE
 )
 def mbarrier_test_wait_parity(k: Machine, m: Modifiers, a: AddressValue, parity: Value) -> Value:
     """Ask whether the phase of that parity, the current one or the one before, is over."""
     return k.mbarrier.test(a, k.cast(parity, "u64"), order(m))
 
 
-@form(
-    "mbarrier.try_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state{, hint}",
-    phase=PRIMARY,
-    space=SHARED,
-    types=operands("a state hint", d="pred"),
-    since="7.8 sm_90",
-    **ACQUIRE,
+@on_barrier(
+    "mbarrier.try_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state{, hint}", "7.8 sm_90", phase=PRIMARY, **ACQUIRE
 )
 def mbarrier_try_wait(k: Machine, m: Modifiers, a: AddressValue, state: Value, hint: Value | None) -> Value:
     """Wait, for a limited time, until the phase in which `state` was returned is over; return whether it is."""
     return k.mbarrier.wait(a, state >> PARITY, order(m))
 
 
-@form(
+@on_barrier(
     "mbarrier.try_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity{, hint}",
+    "7.8 sm_90",
     phase=PHASES,
-    space=SHARED,
-    types=operands("a parity hint", d="pred"),
-    since="7.8 sm_90",
     **ACQUIRE,
 )
 def mbarrier_try_wait_parity(k: Machine, m: Modifiers, a: AddressValue, parity: Value, hint: Value | None) -> Value:
