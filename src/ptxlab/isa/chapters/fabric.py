@@ -7,7 +7,7 @@ from typing import Any
 
 from ..form import Specification, form
 from ..vocabulary import together
-from .tensor_copy import DIMENSIONS, OVERRIDE, tensor
+from .tensor_copy import OVERRIDE, tensor
 
 UNKNOWN = "several GPUs on a fabric are not emulated yet"
 FP8 = "9.3 sm_100f sm_110f sm_120a sm_121a"
@@ -46,7 +46,7 @@ PULLED_BY_WARP: dict[str, Any] = FROM | {
     "types": {**FROM["types"], "mask": "u32 within(4294967295|4294967295)"},
     "name": "fabric.try_pullred.async",
 }
-TENSOR: dict[str, Any] = {"dim": DIMENSIONS, "mode": "tile", "hint": HINT, "since": OVERRIDE}
+TENSOR: dict[str, Any] = {"mode": "tile", "since": OVERRIDE}
 
 
 @form(
@@ -92,21 +92,18 @@ TENSOR: dict[str, Any] = {"dim": DIMENSIONS, "mode": "tile", "hint": HINT, "sinc
 @tensor(
     f"fabric.try_get.async.tensor.dim.shared::cta{{.mode}}.{GET}{{.hint}}.relaxed.sys.b128"
     " [d], [map], [mbar]{, policy}",
-    name="fabric.try_get.async.tensor",
     address="endpoint, offset",
     **TENSOR,
 )
 @tensor(
     f"fabric.try_put.async.tensor{{.multimem}}.dim.shared::cta{{.mode}}.{PUT}{{.hint}}.relaxed.sys.b128"
     " [map], [a], size, [mbar]{, policy}",
-    name="fabric.try_put.async.tensor",
     address="endpoint, offset",
     **TENSOR,
 )
 @tensor(
     f"fabric.try_put.async.tensor{{.multimem}}.dim.shared::cta{{.mode}}.{PUT}.counted::bytes{{.hint}}.relaxed.sys.b128"
     " [map], [a], size, [mbar]{, policy}",
-    name="fabric.try_put.async.tensor",
     address="endpoint, offset, counter",
     **TENSOR,
 )
@@ -114,7 +111,6 @@ TENSOR: dict[str, Any] = {"dim": DIMENSIONS, "mode": "tile", "hint": HINT, "sinc
     f"fabric.try_red.async.tensor{{.multimem}}.dim.shared::cta{{.mode}}.{PUT}{{.hint}}.relaxed.sys.op"
     " [map], [a], size, [mbar]{, policy}",
     op="and or xor add min max",
-    name="fabric.try_red.async.tensor",
     address="endpoint, offset",
     **TENSOR,
 )
@@ -122,7 +118,6 @@ TENSOR: dict[str, Any] = {"dim": DIMENSIONS, "mode": "tile", "hint": HINT, "sinc
     f"fabric.try_red.async.tensor{{.multimem}}.dim.shared::cta{{.mode}}.{PUT}.counted::bytes{{.hint}}.relaxed.sys.op"
     " [map], [a], size, [mbar]{, policy}",
     op="and or xor add min max",
-    name="fabric.try_red.async.tensor",
     address="endpoint, offset, counter",
     **TENSOR,
 )

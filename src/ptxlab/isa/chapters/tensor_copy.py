@@ -4,6 +4,7 @@ An instruction names a tensor map and coordinates in brackets. From PTX 9.4 on i
 address of the tensor, then also its sizes and strides; `tensor` declares a line of syntax with all of these variants.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ DIMENSIONS = "1d 2d 3d 4d 5d"
 FAMILY = "8.6 sm_100a sm_110a | 8.8 sm_100f sm_110f"
 OVERRIDE = "9.4 sm_107f"
 GROUPS = (("cta_group::1 cta_group::2", FAMILY),)
+SLOTS = {"dim": DIMENSIONS, "hint": HINT, "report": REPORT, "group": GROUPS, "multicast": MULTICAST}
 REDUCTIONS = "add min max inc dec and or xor"
 
 # The modes with a vector of offsets after the coordinates, and those without.
@@ -106,16 +108,16 @@ VARIANTS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
 Declared = Callable[..., Any]
 
 
-def tensor(
-    syntax: str, since: str, name: str, address: str = "address", **values: Any
-) -> Callable[[Declared], Declared]:
+def tensor(syntax: str, since: str, address: str = "address", **values: Any) -> Callable[[Declared], Declared]:
     """Declare a line of syntax without and with the modifiers that override the tensor map.
 
     A tensor elsewhere has another `address` than in memory, and cannot do without it.
     """
+    opcode, _, operands = syntax.partition(" ")
+    words = re.findall(r"[\w:]+", opcode)
+    values = {word: SLOTS[word] for word in words if word in SLOTS} | values
 
     def declare(function: Declared) -> Declared:
-        opcode, _, operands = syntax.partition(" ")
         for brackets, modifiers, rest in VARIANTS:
             if ("offsets" in operands and "attributes" in rest) or (address != "address" and not modifiers):
                 continue
@@ -124,7 +126,7 @@ def tensor(
             known: dict[str, Any] = {
                 "types": types,
                 "present": PRESENT,
-                "name": name,
+                "name": opcode[: opcode.index(".tensor")] + ".tensor",
                 "since": OVERRIDE if modifiers else since,
             }
             form(line, **known, **values, **rest)(_overriding(function) if modifiers else function)
@@ -151,24 +153,13 @@ def _words(line: str) -> set[str]:
 @tensor(
     "cp.async.bulk.tensor.dim.shared::cta.global{.mode}.mbarrier::complete_tx::bytes{.report}{.group}{.hint}"
     " [d], [map], [mbar]{, policy}",
-    dim=DIMENSIONS,
     mode=TILES_TO_CTA,
-    report=REPORT,
-    group=GROUPS,
-    hint=HINT,
-    name="cp.async.bulk.tensor",
     since="8.6 sm_90",
 )
 @tensor(
     "cp.async.bulk.tensor.dim.shared::cluster.global{.mode}.mbarrier::complete_tx::bytes"
     "{.report}{.multicast}{.group}{.hint} [d], [map], [mbar]{, mask}{, policy}",
-    dim=DIMENSIONS,
     mode=TILES,
-    report=REPORT,
-    multicast=MULTICAST,
-    group=GROUPS,
-    hint=HINT,
-    name="cp.async.bulk.tensor",
     since="8.0 sm_90",
 )
 @addresses(d=BOX)
@@ -191,10 +182,7 @@ def cp_async_bulk_tensor_load(
 
 @tensor(
     "cp.async.bulk.tensor.dim.global.shared::cta{.mode}.bulk_group{.hint} [map], [a]{, policy}",
-    dim=DIMENSIONS,
     mode=STORED,
-    hint=HINT,
-    name="cp.async.bulk.tensor",
     since="8.0 sm_90",
 )
 @addresses(a=BOX)
@@ -207,11 +195,8 @@ def cp_async_bulk_tensor_store(
 
 @tensor(
     "cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{.mode}.bulk_group{.hint} [map], [a]{, policy}",
-    dim=DIMENSIONS,
     op=REDUCTIONS,
     mode=STORED,  # the manual does not list `.tile::scatter4`, ptxas takes it
-    hint=HINT,
-    name="cp.reduce.async.bulk.tensor",
     since="8.0 sm_90",
 )
 @addresses(a=BOX)
@@ -222,21 +207,8 @@ def cp_reduce_async_bulk_tensor(
     k.bulk.store_tensor(map, Box(m.mode, rank(m), coordinates), a, Reduction(m.op))
 
 
-@tensor(
-    "cp.async.bulk.prefetch.tensor.dim.L2.global{.mode}{.hint} [map]{, policy}",
-    dim=DIMENSIONS,
-    mode=TILES,
-    hint=HINT,
-    name="cp.async.bulk.prefetch.tensor",
-    since="8.0 sm_90",
-)
-@tensor(
-    "cp.async.bulk.prefetch.tensor.dim.L2.global{.mode}.L2::evict_last [map]",
-    dim=DIMENSIONS,
-    mode=TILES,
-    name="cp.async.bulk.prefetch.tensor",
-    since=OVERRIDE,
-)
+@tensor("cp.async.bulk.prefetch.tensor.dim.L2.global{.mode}{.hint} [map]{, policy}", mode=TILES, since="8.0 sm_90")
+@tensor("cp.async.bulk.prefetch.tensor.dim.L2.global{.mode}.L2::evict_last [map]", mode=TILES, since=OVERRIDE)
 def cp_async_bulk_prefetch_tensor(
     k: Machine, m: Modifiers, map: AddressValue, coordinates: tuple[Value, ...], policy: Value | None
 ) -> None:
@@ -247,24 +219,13 @@ def cp_async_bulk_prefetch_tensor(
 @tensor(
     "cp.async.bulk.tensor.dim.shared::cta.global.mode.mbarrier::complete_tx::bytes{.report}{.group}{.hint}"
     " [d], [map], [mbar], offsets{, policy}",
-    dim=DIMENSIONS,
     mode=OFFSETS_TO_CTA,
-    report=REPORT,
-    group=GROUPS,
-    hint=HINT,
-    name="cp.async.bulk.tensor",
     since="8.6 sm_90",
 )
 @tensor(
     "cp.async.bulk.tensor.dim.shared::cluster.global.mode.mbarrier::complete_tx::bytes"
     "{.report}{.multicast}{.group}{.hint} [d], [map], [mbar], offsets{, mask}{, policy}",
-    dim=DIMENSIONS,
     mode=OFFSETS,
-    report=REPORT,
-    multicast=MULTICAST,
-    group=GROUPS,
-    hint=HINT,
-    name="cp.async.bulk.tensor",
     since="8.0 sm_90",
 )
 @addresses(d=BOX)
@@ -284,20 +245,9 @@ def cp_async_bulk_tensor_pixels(
 
 
 @tensor(
-    "cp.async.bulk.prefetch.tensor.dim.L2.global.mode{.hint} [map], offsets{, policy}",
-    dim=DIMENSIONS,
-    mode=OFFSETS,
-    hint=HINT,
-    name="cp.async.bulk.prefetch.tensor",
-    since="8.0 sm_90",
+    "cp.async.bulk.prefetch.tensor.dim.L2.global.mode{.hint} [map], offsets{, policy}", mode=OFFSETS, since="8.0 sm_90"
 )
-@tensor(
-    "cp.async.bulk.prefetch.tensor.dim.L2.global.mode.L2::evict_last [map], offsets",
-    dim=DIMENSIONS,
-    mode=OFFSETS,
-    name="cp.async.bulk.prefetch.tensor",
-    since=OVERRIDE,
-)
+@tensor("cp.async.bulk.prefetch.tensor.dim.L2.global.mode.L2::evict_last [map], offsets", mode=OFFSETS, since=OVERRIDE)
 def cp_async_bulk_prefetch_pixels(
     k: Machine,
     m: Modifiers,
@@ -311,17 +261,11 @@ def cp_async_bulk_prefetch_pixels(
 
 
 @tensor(
-    "applypriority.async.bulk.tensor.dim{.global}{.mode}.bulk_group.L2::evict_normal [map]",
-    dim=DIMENSIONS,
-    mode=TILES,
-    name="applypriority.async.bulk.tensor",
-    since=OVERRIDE,
+    "applypriority.async.bulk.tensor.dim{.global}{.mode}.bulk_group.L2::evict_normal [map]", mode=TILES, since=OVERRIDE
 )
 @tensor(
     "applypriority.async.bulk.tensor.dim{.global}.mode.bulk_group.L2::evict_normal [map], offsets",
-    dim=DIMENSIONS,
     mode=OFFSETS,
-    name="applypriority.async.bulk.tensor",
     since=OVERRIDE,
 )
 @unknown("it changes priorities in a cache")
