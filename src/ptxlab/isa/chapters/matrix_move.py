@@ -71,36 +71,19 @@ def transposed(m: Modifiers) -> Iterator[Held]:
     yield Held("d", "D, the same elements turned", eight_rows(8, 16, 1, transposed=True))
 
 
-@form(
-    "ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 d, [p]",
-    num="x1 x2 x4",
-    space=SHARED,
-    types={"d": lambda m: f"{one_each(m)} sink", "p": rows},
-    since="6.5 sm_75",
-)
-@form(
-    "ldmatrix.sync.aligned.m16n16.num.trans{.space}.b8 d, [p]",
-    num="x1 x2",
-    space=SHARED,
-    types={"d": lambda m: f"{two_each(m)} sink", "p": rows},
-    since=BLACKWELL,
-)
-@form(
-    "ldmatrix.sync.aligned.m16n16.num.trans{.space}.to.from d, [p]",
-    num="x1 x2",
-    space=SHARED,
-    **EXPANDED,
-    types={"d": lambda m: f"{two_each(m)} sink", "p": rows},
-    since=BLACKWELL,
-)
-@form(
-    "ldmatrix.sync.aligned.m8n16.num{.space}.to.from d, [p]",
-    num="x1 x2 x4",
-    space=SHARED,
-    **EXPANDED,
-    types={"d": lambda m: f"{one_each(m)} sink", "p": rows},
-    since=BLACKWELL,
-)
+# Matrices of which each lane gets one register, and those of which it gets two.
+ONE_EACH: Slots = {
+    "num": "x1 x2 x4", "space": SHARED, "types": {"d": lambda m: f"{one_each(m)} sink", "p": rows},
+}  # fmt: skip
+TWO_EACH: Slots = {
+    "num": "x1 x2", "space": SHARED, "types": {"d": lambda m: f"{two_each(m)} sink", "p": rows},
+}  # fmt: skip
+
+
+@form("ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 d, [p]", **ONE_EACH, since="6.5 sm_75")
+@form("ldmatrix.sync.aligned.m16n16.num.trans{.space}.b8 d, [p]", **TWO_EACH, since=BLACKWELL)
+@form("ldmatrix.sync.aligned.m16n16.num.trans{.space}.to.from d, [p]", **TWO_EACH, **EXPANDED, since=BLACKWELL)
+@form("ldmatrix.sync.aligned.m8n16.num{.space}.to.from d, [p]", **ONE_EACH, **EXPANDED, since=BLACKWELL)
 @holds(lambda m: rows_of("d", "read from", loaded(m)))
 def ldmatrix(k: Machine, m: Modifiers, p: AddressValue) -> tuple[Value, ...]:
     """Read 8x8, 16x16 or 8x16 matrices from shared memory; each lane gives the address of one row.
@@ -115,13 +98,7 @@ def ldmatrix(k: Machine, m: Modifiers, p: AddressValue) -> tuple[Value, ...]:
     return move(k, row, source, target, registers)
 
 
-@form(
-    "ldmatrix.sync.aligned.m8n16.num{.space}.s8.s4 d, [p]",
-    num="x1 x2 x4",
-    space=SHARED,
-    types={"d": lambda m: f"{one_each(m)} sink", "p": rows},
-    since="9.4 sm_100f sm_101f sm_120f",
-)
+@form("ldmatrix.sync.aligned.m8n16.num{.space}.s8.s4 d, [p]", **ONE_EACH, since="9.4 sm_100f sm_101f sm_120f")
 @unknown("what is in the registers after it is not written down anywhere yet")
 @addresses(p="16")
 def ldmatrix_signed() -> None:
