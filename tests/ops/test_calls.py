@@ -40,7 +40,9 @@ def matrix(one: Tensor) -> Matrix:
 
 
 def operator(name: str = "doubling", gradient: Gradient | None = None) -> Operator:
-    return Operator(name, "(Tensor x) -> Tensor", lambda x: x, lambda x: x, gradient)
+    found = Operator(name, "(Tensor x) -> Tensor", lambda x: x, lambda x: x, gradient)
+    found.is_recording = sys.modules["torch"].is_grad_enabled  # as `define` does
+    return found
 
 
 class Doubling:

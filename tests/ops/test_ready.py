@@ -73,11 +73,11 @@ def test_memory_of_a_stream_grows_and_a_graph_has_its_own(
     assert later == grown
     found = Ready(0, [(launch_with(prepared), [(0, 0)], True)], small)
     found.start([7], 5)
-    monkeypatch.setattr(ready, "is_capturing", lambda array: True)
+    monkeypatch.setattr(small, "is_recorded", lambda: True)
     for graph in (1, 1, 2):
         monkeypatch.setattr(ready, "recording_on", lambda stream, graph=graph: graph)
         found.start([8], 5)
-    monkeypatch.setattr(ready, "is_capturing", lambda array: False)
+    monkeypatch.setattr(small, "is_recorded", lambda: False)
     found.start([9], 5)
     eager, recorded, next, other, again = (counter for *_, counter in prepared[5].started)
     assert eager == again == later[0][3] != recorded
@@ -97,7 +97,8 @@ def test_a_graph_sets_no_counters_to_0_when_it_runs(
     few, many = (Workspace("test", np.zeros(1, np.uint8), 0, {3: size}) for size in (16, PAGE + 1))
     few.on(5)
     assert set_to_0 == [PAGES * PAGE, 16]
-    monkeypatch.setattr(ready, "is_capturing", lambda array: True)
+    for one in (few, many):
+        monkeypatch.setattr(one, "is_recorded", lambda: True)
     monkeypatch.setattr(ready, "recording_on", lambda stream: 1)
     (recorded,) = few.on(5)[1]
     assert set_to_0[2:] == []

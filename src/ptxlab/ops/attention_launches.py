@@ -28,7 +28,7 @@ from ptxlab.ops.ready import Workspace
 
 COUNTER, LOGS, OF_HEADS = 4, 12, (13, 14)  # parameters of the kernel: what counts tiles, log-sum-exps, slopes, sinks
 SLOPES = 18  # the same of the gradients' kernel
-AT_ONCE = 11  # what counts parts in the kernel that computes all gradients
+AT_ONCE, PARTS = 11, 10  # what counts parts in the kernel that computes all gradients, and memory for them
 
 
 def counter(like: object, gpu: int | None) -> Workspace | None:
@@ -173,13 +173,14 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: Sequenc
         views["counters"] = np.zeros(counters, np.uint32) if gpu is None else 0
         given_at_once = {name: one for name, one in views.items() if name not in ("sinks", "dsinks")}
         launch = kernels.differentiate_at_once(**given_at_once, plan=replace(plan, shares=at_once))
-        order = dict(enumerate(f"q k v do{stored} dq o do lse dq_parts".split()))
+        order = dict(enumerate(f"q k v do{stored} dq o do lse".split()))
         order |= {AT_ONCE + 1: "slopes"} if has_slopes else {}
         order |= dict(enumerate("dk_parts dv_parts dk dv".split(), AT_ONCE + 2)) if split else {}
-        numbers = {name: number for number, name in enumerate(f"{names}{parts} dq_parts".split())}
+        numbers = {name: number for number, name in enumerate(f"{names}{parts}".split())}
         steps = [BoundLaunch(launch, [(parameter, numbers[name]) for parameter, name in order.items()])]
-        space = None if gpu is None else Workspace("attention_backward", given[0], gpu, {AT_ONCE: 4 * counters})
-        return Call(made, steps, arrays, workspace=space, scratch=[*halves, 4 * count])
+        memory = {AT_ONCE: 4 * counters}, {PARTS: 4 * count}
+        space = None if gpu is None else Workspace("attention_backward", given[0], gpu, *memory)
+        return Call(made, steps, arrays, workspace=space, scratch=halves)
     counts = kernels.workspace(sides["q"].shape, plan.rows)
     memory = np.zeros(sum(counts), np.float32) if gpu is None else None
     each = [0 if memory is None else memory[a:b] for a, b in pairwise(accumulate([0, *counts]))]

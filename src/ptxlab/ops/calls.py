@@ -18,7 +18,7 @@ from ptxlab.kernels.parts.choices import watched
 from ptxlab.launch.launches import Launch
 from ptxlab.ops import tuning
 from ptxlab.ops.forms import describe_tensors, forms_of
-from ptxlab.ops.matrices import Make, Matrix, address_of, empty, is_capturing, makers, stream_of
+from ptxlab.ops.matrices import Make, Matrix, address_of, capturing, empty, makers, stream_of
 from ptxlab.ops.operators import Operator, has_no_memory, is_grad_enabled, no_gradient, register
 from ptxlab.ops.ready import Ready, Workspace
 
@@ -54,8 +54,6 @@ class Call(NamedTuple):
 
 class _Kept(NamedTuple):
     ready: Ready
-    is_recording: Callable[[], bool]
-    """Whether torch records what is computed."""
     new: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], Any]]
     """The number of each result that is made, its extents, its strides, and its type."""
     apart: Sequence[tuple[int, int, int, int, bool]]
@@ -87,6 +85,9 @@ class Calls:
         arrays: list[Any] = [*read, *written]
         addresses: list[int] = []
         try:
+            if self.operator.is_recording() and needs_gradient(read):
+                self._refuse(written)
+                return None
             forms = self.describe(arrays, addresses) or forms_of(arrays, addresses := [])
             key = forms, how
             kept = self.kept.get(key)
@@ -94,10 +95,7 @@ class Calls:
             return None if only_ready else self._begin(read, written, how, None)
         if kept is None:
             return None if only_ready else self._begin(read, written, how, key)
-        ready, is_recording, new, apart, scratch, make, byte, stream_of_gpu, gpu = kept
-        if is_recording() and needs_gradient(read):
-            self._refuse(written)
-            return None
+        ready, new, apart, scratch, make, byte, stream_of_gpu, gpu = kept
         results = [*written]
         for number, extents, strides, type in new:
             results[number] = made = make(extents, strides, type)
@@ -156,7 +154,7 @@ class Calls:
                 step.launch.run(device="cpu")
             return found.results
         stream = stream_of(read[0], gpu)
-        if asked and tuning.is_wanted(asked) and not is_capturing(read[0]):
+        if asked and tuning.is_wanted(asked) and not capturing(read[0])():
             own = self.prepare(read, [None] * len(written), how).results[: len(written)]
             with current(gpu):
                 stopwatch = tuning.on_stream(read[0], stream)
@@ -195,7 +193,7 @@ def needs_gradient(read: Sequence[Any]) -> bool:
 
 def _keep(found: Call, ready: Ready, read: Sequence[Array], written: Sequence[Array | None]) -> _Kept:
     """What later calls need of one with tensors of torch, or arrays of XLA."""
-    make, stream, byte, is_recording = makers(read[0])
+    make, stream, byte = makers(read[0])
     new = [
         (number, tuple(one.shape), tuple(one.stride()), one.dtype)
         for number, one in enumerate(found.results)
@@ -210,4 +208,4 @@ def _keep(found: Call, ready: Ready, read: Sequence[Array], written: Sequence[Ar
         if other != one and sizes[other]
     ]
     scratch = list(accumulate([0, *found.scratch])) if found.scratch else []
-    return _Kept(ready, is_recording, new, apart, scratch, make, byte, stream, ready.gpu)
+    return _Kept(ready, new, apart, scratch, make, byte, stream, ready.gpu)

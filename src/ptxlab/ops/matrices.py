@@ -206,13 +206,12 @@ Make = Callable[[tuple[int, ...], tuple[int, ...], Any], Any]
 """Makes an array of extents, strides and a type, with any values in it."""
 
 
-def makers(like: Any) -> tuple[Make, Callable[[int], int], Any, Callable[[], bool]]:
-    """What makes arrays like a tensor, what gives the stream of its framework, the type of bytes, and whether there are
-    gradients now."""
+def makers(like: Any) -> tuple[Make, Callable[[int], int], Any]:
+    """What makes arrays like a tensor, what gives the stream of its framework, and the type of bytes."""
     if isinstance(like, XlaArray):
-        return _of_xla, lambda gpu: call_of_xla().stream, np.dtype(np.uint8), bool
+        return _of_xla, lambda gpu: call_of_xla().stream, np.dtype(np.uint8)
     torch = import_module("torch")
-    return _of_torch(torch, like.device), streams_of_torch(), torch.uint8, torch.is_grad_enabled
+    return _of_torch(torch, like.device), streams_of_torch(), torch.uint8
 
 
 def _of_xla(extents: tuple[int, ...], strides: tuple[int, ...], dtype: object) -> XlaArray:
@@ -239,9 +238,13 @@ def _of_torch(torch: ModuleType, device: Any) -> Make:
     return on_device
 
 
-def is_capturing(array: Array) -> bool:
-    """Whether torch records a graph now, if the array is torch's."""
-    return is_torch(array.__class__) and bool(sys.modules["torch"].cuda.is_current_stream_capturing())
+def capturing(array: Array) -> Callable[[], bool]:
+    """What says whether torch records a graph now, if the array is torch's: asked in each call, so without Python."""
+    if not is_torch(array.__class__):
+        return bool
+    torch: Any = sys.modules["torch"]
+    found: Callable[[], bool] | None = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)
+    return found or torch.cuda.is_current_stream_capturing
 
 
 def stream_of(array: Array, gpu: int) -> int:

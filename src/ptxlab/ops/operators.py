@@ -7,13 +7,12 @@ else at the first call with a tensor, or when `torch.compile` meets a call.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from ptxlab.device.arrays import Array
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.ops.batches import torch_rule
 
@@ -67,12 +66,12 @@ def no_gradient(name: str) -> ValueError:
     return ValueError(f"`{name}` has no gradient: call it under `torch.no_grad()`, or detach its arguments")
 
 
-def has_no_memory(tensor: Array) -> bool:
+def has_no_memory(tensor: object) -> bool:
     """Whether a tensor is an extent and a type only, or represents others in a transform."""
     torch: Any = sys.modules["torch"]
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return True
-    if tensor.__class__ is torch.Tensor:
+    if tensor.__class__ is torch.Tensor or tensor.__class__ is torch.nn.Parameter:
         return False
     return isinstance(tensor, import_module("torch._subclasses.fake_tensor").FakeTensor)
 
@@ -157,7 +156,7 @@ class Operator:
 
     def differentiate(self, *given: Any) -> Any:
         """Compute it so that autograd knows its gradient, which takes half the time of a call of the operator."""
-        if self.gradient is None or any(map(has_no_memory, filter(_is_tensor, given))):
+        if self.gradient is None or _any_without_memory(given):
             return self(*given)
         if self._record is None:
             torch = import_module("torch")
@@ -193,7 +192,15 @@ class Operator:
 
     def _compute(self, *given: Any) -> Any:
         """Compute it, or let the next transform of `torch.func` see it."""
-        return self(*given) if any(map(has_no_memory, filter(_is_tensor, given))) else self.function(*given)
+        return self(*given) if _any_without_memory(given) else self.function(*given)
+
+
+def _any_without_memory(given: Sequence[object]) -> bool:
+    """Whether one of these is a tensor without memory."""
+    for one in given:  # noqa: SIM110 - `any` of a generator takes longer, and every call asks
+        if is_torch(one.__class__) and has_no_memory(one):
+            return True
+    return False
 
 
 def _is_tensor(one: Any) -> bool:

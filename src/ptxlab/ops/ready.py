@@ -15,7 +15,7 @@ from ptxlab.gpu.driver import bindings, call, current
 from ptxlab.gpu.prepared import Prepared
 from ptxlab.gpu.starting import Start, joined
 from ptxlab.launch.launches import Launch
-from ptxlab.ops.matrices import address_of, is_capturing, memory, zeros
+from ptxlab.ops.matrices import address_of, capturing, memory, zeros
 
 if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
@@ -42,16 +42,13 @@ class Workspace:
     ) -> None:
         self.role, self.like, self.gpu, self.counters = role, like, gpu, counters
         self.bytes = {**counters, **(others or {})}
-
-    @property
-    def is_recorded(self) -> bool:
+        self.is_recorded = capturing(like)
         """Whether what is started now becomes part of a graph."""
-        return is_capturing(self.like)
 
     def on(self, stream: int) -> tuple[dict[int, int], list[Array]]:
         """Addresses by the number of their parameter, and what keeps the memory."""
         key = self.gpu, stream, self.role
-        graph = recording_on(stream) if self.is_recorded else 0
+        graph = recording_on(stream) if self.is_recorded() else 0
         number, found = self.recorded.get(key, (0, None)) if graph else (0, self.kept.get(key))
         if number != graph:
             found = None
@@ -107,7 +104,7 @@ class Ready:
     def start(self, addresses: list[int], stream: int) -> None:
         """Start them on a stream, and do not wait."""
         found = self.on_stream.get(stream)
-        if found is None or (self.workspace is not None and self.workspace.is_recorded):
+        if found is None or (self.workspace is not None and self.workspace.is_recorded()):
             found = self._prepare(stream)
         status = found.start(addresses)
         if status:
@@ -127,6 +124,6 @@ class Ready:
             starts.append(prepared.starter(bytes(template), places))
             kept.append(prepared)
         found = _OnStream(joined(starts), kept, owner)
-        if self.workspace is None or not self.workspace.is_recorded:
+        if self.workspace is None or not self.workspace.is_recorded():
             self.on_stream[stream] = found
         return found
