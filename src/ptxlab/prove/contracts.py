@@ -59,6 +59,20 @@ class Names:
         self._condition(parsed, text, _EMPTY)  # what is wrong with it is said before anything is proved
         return lambda space: self._condition(parsed, text, space)
 
+    def fixed(self, text: str) -> tuple[str, int] | None:
+        """The variable that a contract says is a number, as `grid.y == 1`, with the number."""
+        match ast.parse(_without_keywords(text.strip(), self.scalars | self.arrays), mode="eval").body:
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=int() as number)]):
+                names = list(self._number(left, text, _EMPTY).terms.items())
+                if (
+                    len(names) == 1
+                    and names[0][1] == 1
+                    and len(names[0][0]) == 1
+                    and not names[0][0][0].startswith("#")
+                ):
+                    return names[0][0][0], number
+        return None
+
     def _condition(self, node: ast.expr, text: str, space: Space) -> Any:
         match node:
             case ast.Constant(value=bool() as value):

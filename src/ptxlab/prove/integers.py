@@ -25,6 +25,7 @@ from .translation import Namer, Translation
 WRAP_MILLISECONDS = 1_000
 FACTOR_MILLISECONDS = 200
 MOST_LEMMAS, MOST_TERMS = 400, 10
+MOST_LIMIT = 1 << 12  # of a variable whose bound is worth a lemma
 MOST_JOINED = 1 << 20  # what the lower of two numbers that `|` joins is below
 Monomial = tuple[str, ...]
 
@@ -211,16 +212,32 @@ class Space:
     def lemmas(self) -> list[Any]:
         """What a linear solver has to know of products: `p >= 0` implies `p * y >= 0`, where that is about them."""
         own = set(self._monomials)
-        sizes = {name for monomial in own for name in monomial if self.bounds[name][0] >= 0}
-        found: list[Any] = []
+        rests = {rest for monomial in own for rest in _rests(monomial) if self._range(rest)[0] >= 0 and len(rest) < 3}
+        found = self._limits(own)
         for compared in list(self._compared.values()):
-            for size in sizes:
-                product = compared.times(Poly({(size,): 1}))
+            for rest in rests:
+                product = compared.times(Poly({rest: 1}))
                 if own.isdisjoint(product.terms) or len(product.terms) > MOST_TERMS:
                     continue
                 if len(found) < MOST_LEMMAS:
                     found.append(z3.Implies(self.formula(compared) >= 0, self.formula(product) >= 0))
         self._monomials = own
+        return found
+
+    def _limits(self, monomials: set[Monomial]) -> list[Any]:
+        """The same of the bounds of variables: if `1 <= x <= 7` and `y >= 0`, then `y <= x * y <= 7 * y`."""
+        found: list[Any] = []
+        for monomial in monomials:
+            for rest in _rests(monomial):
+                (name,) = (Counter(monomial) - Counter(rest)).elements()
+                low, high = self.bounds[name]
+                if self._range(rest)[0] < 0:
+                    continue
+                product, other = self.formula(Poly({monomial: 1})), self.formula(Poly({rest: 1}))
+                if low > 0:
+                    found.append(product >= low * other)
+                if high < MOST_LIMIT:
+                    found.append(product <= high * other)
         return found
 
     def factors(self, value: Poly, power: int) -> int:
@@ -306,6 +323,11 @@ class Space:
             gap = a.plus(b, -1)
             yield z3.Implies(self.formula(gap) == 0, self.formula(gap.times(own)) == 0)
             yield from self.digits(a, b)  # a digit may be a number with digits, in another radix
+
+
+def _rests(monomial: Monomial) -> set[Monomial]:
+    """A product without one of its factors."""
+    return {monomial[:number] + monomial[number + 1 :] for number in range(len(monomial))}
 
 
 def _common(a: Poly, b: Poly) -> int:
@@ -503,6 +525,6 @@ class Integers(Translation):
         if amount == 0 or amount >> low != (1 << high - low) - 1:
             return None
         whole = self._unsigned(first)
-        below = self.space.divided(whole, 1 << low)[1] if low else Poly()
         within = whole if high == step.of.width else self.space.divided(whole, 1 << high)[1]
-        return self._cut(within.plus(below, -1), step.type, atom)
+        above = self.space.divided(within, 1 << low)[0].times(Poly.of(1 << low)) if low else within
+        return self._cut(above, step.type, atom)

@@ -132,6 +132,10 @@ class _Proving:
         arrays = frozenset(proof.objects.sizes) | pointers
         self.names = Names(scalars, arrays, self.block)
         self.base = [self.names.contract(text) for text in self.assume]
+        for name, number in filter(None, map(self.names.fixed, self.assume)):
+            low, high = proof.questions.ranges.get(name, (0, -1))
+            if low <= number <= high:
+                proof.questions.ranges[name] = number, number
         for name in self.asked.once:
             self.names.known(name, arrays, "once")
         proof.questions.contracts = list(self.base)
