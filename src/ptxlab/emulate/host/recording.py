@@ -26,7 +26,7 @@ from ptxlab.report import Diagnostic, KernelError, Source, error, render
 from ptxlab.syntax import format
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Place, RunningLaunch
+    from ptxlab.emulate.host.running import LaunchPlace, RunningLaunch
 
 ENTRIES, PAYLOAD, EVENTS, DATA = 1 << 18, 4 << 20, 1 << 14, 1 << 20  # what the buffers have space for
 _SEGMENT = (1 << SEGMENT_BITS) - 1
@@ -210,7 +210,7 @@ def _describe(launch: RunningLaunch, record: Record) -> dict[str, Any]:
     }
 
 
-def _describe_place(place: Place) -> dict[str, Any]:
+def _describe_place(place: LaunchPlace) -> dict[str, Any]:
     """Which of the launches that run together a launch is."""
     return {
         "number": place.number,
