@@ -84,9 +84,10 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
         kinds: dict[tuple[int, SourceSpan | None], int] = {}
         for number, grid in enumerate(grids):
             kind = kinds.setdefault((id(grid.kernel), grid.host_line), len(kinds))
+            before = frozenset(grid.before if grid.options.overlap else ())
             place = LaunchPlace(number, len(grids), first_block, kind, grid.device, grid.title, grid.regions,
-                                grid.hidden, grid.host_line, grid.order, frozenset(grid.before if grid.options.overlap else ()),
-                                is_kernel=grid.is_kernel, stream=grid.stream)  # fmt: skip
+                                grid.hidden, grid.host_line, grid.order, before, is_kernel=grid.is_kernel,
+                                stream=grid.stream)  # fmt: skip
             try:
                 running.append(_prepare(grid, place, space, until))
             except OutOfTimeError:

@@ -178,8 +178,8 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: Sequenc
         order |= dict(enumerate("dk_parts dv_parts dk dv".split(), AT_ONCE + 2)) if split else {}
         numbers = {name: number for number, name in enumerate(f"{names}{parts}".split())}
         steps = [BoundLaunch(launch, [(parameter, numbers[name]) for parameter, name in order.items()])]
-        memory = {AT_ONCE: 4 * counters}, {PARTS: 4 * count}
-        space = None if gpu is None else Workspace("attention_backward", given[0], gpu, *memory)
+        sizes = {AT_ONCE: 4 * counters}, {PARTS: 4 * count}
+        space = None if gpu is None else Workspace("attention_backward", given[0], gpu, *sizes)
         return Call(made, steps, arrays, workspace=space, scratch=halves)
     counts = kernels.workspace(sides["q"].shape, plan.rows)
     memory = np.zeros(sum(counts), np.float32) if gpu is None else None

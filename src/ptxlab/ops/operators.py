@@ -195,7 +195,7 @@ class Operator:
         return self(*given) if _any_without_memory(given) else self.function(*given)
 
 
-def _any_without_memory(given: Sequence[object]) -> bool:
+def _any_without_memory(given: Sequence[Any]) -> bool:
     """Whether one of these is a tensor without memory."""
     for one in given:  # noqa: SIM110 - `any` of a generator takes longer, and every call asks
         if is_torch(one.__class__) and has_no_memory(one):
