@@ -23,6 +23,7 @@ from ptxlab.ops.attentions import attention, attention_backward
 from ptxlab.ops.decoding import decode_attention
 from ptxlab.ops.gated_products import gated_matmul
 from ptxlab.ops.grouped_products import grouped_matmul
+from ptxlab.ops.prefilling import prefill_attention
 from ptxlab.ops.products import matmul
 from ptxlab.ops.quantized import quantized_matvec
 from ptxlab.ops.row_functions import cross_entropy, layer_norm, rms_norm, softmax
@@ -44,6 +45,7 @@ __all__ = [
     "layer_norm",
     "matmul",
     "names",
+    "prefill_attention",
     "quantize",
     "quantized_matvec",
     "readme",

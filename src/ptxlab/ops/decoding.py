@@ -16,6 +16,7 @@ from ptxlab.ops.callees import Argument, Declaration, calls_of
 from ptxlab.ops.calls import Calls
 from ptxlab.ops.matrices import HALVES, ROW, Matrix
 from ptxlab.ops.operators import Operator, is_traced
+from ptxlab.ops.prefilling import check_table
 from ptxlab.ops.ready import Workspace
 from ptxlab.ops.xla import is_jax
 
@@ -131,13 +132,8 @@ def _finish(out: Tensor) -> None:
 
 
 def _check_lengths(k: Any, lengths: Any, table: Any) -> None:
-    most = k.shape[1] if table is None else table.shape[1] * k.shape[1]
-    if (lengths < 0).any() or (lengths > most).any():
-        raise ValueError(f"`lengths` are from {lengths.min()} to {lengths.max()}, and the cache has {most} positions")
-    if table is not None:
-        used = [table[i, : -(-int(n) // k.shape[1])] for i, n in enumerate(lengths)]
-        if any((one < 0).any() or (one >= k.shape[0]).any() for one in used):
-            raise ValueError(f"`block_table` names a page that the cache does not have: it has {k.shape[0]}")
+    own = np.arange(k.shape[0])[:, None] if table is None else table
+    check_table(lengths, own, k.shape[1], k.shape[0])
 
 
 _DECLARED = Declaration(

@@ -341,3 +341,15 @@ def decode_attention(q: Array, *given: Any, out: Array) -> object:
     if 0 in (*q.shape, *given[0].shape):
         return jax().numpy.zeros(q.shape, q.dtype)
     return execute("decode_attention", (q, *given), shaped(q.shape, q.dtype))
+
+
+def prefill_attention(given: Sequence[Any], how: tuple[bool, int], out: Array) -> object:
+    """As `ptxlab.kernels.prefill_attention`."""
+    refuse_out(out)
+    q, k, v, *numbers = given
+    if len(q.shape) != 3 or len(v.shape) != 4:
+        raise ValueError("`q` is tokens × heads × head size, and a cache is pages × positions × heads × head size")
+    made = (*q.shape[:2], v.shape[3])
+    if any(0 in one.shape for one in (q, k, v, numbers[2])):
+        return jax().numpy.zeros(made, q.dtype)
+    return execute("prefill_attention", (*given, *how), shaped(made, q.dtype))

@@ -198,7 +198,7 @@ class Operator:
 def _any_without_memory(given: Sequence[Any]) -> bool:
     """Whether one of these is a tensor without memory."""
     for one in given:  # noqa: SIM110 - `any` of a generator takes longer, and every call asks
-        if is_torch(one.__class__) and has_no_memory(one):
+        if _is_tensor(one) and has_no_memory(one):
             return True
     return False
 

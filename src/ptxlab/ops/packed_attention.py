@@ -99,13 +99,13 @@ def prepare_packed(given: Sequence[Any], written: Sequence[Any], how: tuple[bool
     After queries, keys and values come arrays of where sequences start, slopes and sinks.
     """
     q, (causal, window, softcap) = given[0], how
-    read = [(name, _heads_first(look(one, name), name)) for name, one in zip("qkv", given, strict=False)]
+    read = [(name, heads_first(look(one, name), name)) for name, one in zip("qkv", given, strict=False)]
     starts = [look(one, name, ("s32",)) for one, name in zip(given[3:5], NAMES, strict=True)]
     made = empty(q, (*q.shape[:-1], given[2].shape[-1])) if written[0] is None else written[0]
-    target = _heads_first(look(made, "out"), "out")
+    target = heads_first(look(made, "out"), "out")
     rows = q.shape[1], q.shape[0]
     for name, one, side in zip(NAMES, starts, read, strict=False):
-        _check_starts(name, one, starts[0], side[1])
+        check_starts(name, one, starts[0], side[1])
     if any(0 in one.shape for _, one in read):
         check_nothing(read, target)
         return nothing(given, [made, *written[1:]], rows)
@@ -148,13 +148,13 @@ def prepare_packed_gradients(given: Sequence[Any], written: Sequence[Any], how: 
     """
     causal, window, ordered, softcap = how
     five = ("q", "k", "v", "o", "do")
-    read = [(name, _heads_first(look(one, name), name)) for name, one in zip(five, given, strict=False)]
+    read = [(name, heads_first(look(one, name), name)) for name, one in zip(five, given, strict=False)]
     logs = look(given[5], "lse", ("f32",))
     sides = dict(read)
     q, k = sides["q"], sides["k"]
     starts = [look(one, name, ("s32",)) for one, name in zip(given[6:8], NAMES, strict=True)]
     for name, one, side in zip(NAMES, starts, (q, k), strict=True):
-        _check_starts(name, one, starts[0], side)
+        check_starts(name, one, starts[0], side)
     for name in ("o", "do"):
         require(name, sides[name], (*q.shape[:3], sides["v"].shape[3]), q.type, ", as queries and values are")
     check_extents("lse", logs, q.shape[1:3])
@@ -166,7 +166,7 @@ def prepare_packed_gradients(given: Sequence[Any], written: Sequence[Any], how: 
         return Call([None if one is None else filled(one, tuple(one.shape), 0.0) for one in (*given[:3], given[9])])
     made = [None if one is None else empty(one, tuple(one.shape)) for one in (*given[:3], given[9])]
     dsinks = None if made[3] is None else look(made[3], "dsinks", ("f32",))
-    results = [(name, _heads_first(look(one, name), name)) for name, one in zip(("dq", "dk", "dv"), made, strict=False)]
+    results = [(name, heads_first(look(one, name), name)) for name, one in zip(("dq", "dk", "dv"), made, strict=False)]
     check(read, results)
     size, mean = q.shape[3], -(-q.shape[2] // sequences)
     rows = wgmma_attention_backward.choose(size, q.type, causal, bool(window), mean).rows
@@ -204,7 +204,7 @@ def prepare_packed_gradients(given: Sequence[Any], written: Sequence[Any], how: 
     return Call(made, steps, arrays, scratch=[4 * count for count in counts])
 
 
-def _heads_first(one: Matrix, name: str) -> Matrix:
+def heads_first(one: Matrix, name: str) -> Matrix:
     """An array of length × heads × head size as the kernel takes it: with heads first, in a batch of one."""
     if len(one.shape) != 3:
         raise ValueError(f"`{name}` has {len(one.shape)} dimensions: packed sequences are length × heads × head size")
@@ -214,7 +214,7 @@ def _heads_first(one: Matrix, name: str) -> Matrix:
     return Matrix(one.address, (1, heads, length, size), strides, one.type, one.gpu, turned)
 
 
-def _check_starts(name: str, one: Matrix, first: Matrix, rows: Matrix) -> None:
+def check_starts(name: str, one: Matrix, first: Matrix, rows: Matrix) -> None:
     """Whether the kernels can read where sequences start; numbers on the host must be those of sequences."""
     if len(one.shape) != 1 or not one.shape[0] or one.shape != first.shape:
         raise ValueError(f"`{name}` is {one.shape}: it has one number more than there are sequences")

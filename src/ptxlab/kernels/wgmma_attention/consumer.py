@@ -134,8 +134,8 @@ class Consumer:
 
     def finish_keys(self, order: Order, tile: Current) -> None:
         """All other keys, and the values but for the last."""
-        plan, row = self.plan, tile.row.view(u32)
-        if plan.causal and plan.rows != plan.keys:
+        plan, row = self.plan, self.plan.row(tile.row)
+        if plan.causal and (plan.page or plan.rows != plan.keys):
             whole = (row + 1) // plan.keys  # tiles of keys that are before all queries
             self.iterate(order, tile, ptx.max.u32(whole, tile.start), masked=True)
         inner = tile.start

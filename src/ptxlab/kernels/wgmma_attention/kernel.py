@@ -8,13 +8,15 @@ one. P is never stored: it is the left operand in registers.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
 from ptxlab.author import Kernel, Pointer, b8, f32, kernel, pointer, ptx, s32, tensor_map, u32
 from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.consumer import Consumer
 from ptxlab.kernels.wgmma_attention.order import Order
 from ptxlab.kernels.wgmma_attention.packed import PackedOrder
+from ptxlab.kernels.wgmma_attention.paged import LANES, PagedProducer
 from ptxlab.kernels.wgmma_attention.plan import Plan
 from ptxlab.kernels.wgmma_attention.producer import Producer
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
@@ -46,7 +48,7 @@ def specialize(plan: Plan) -> Kernel:
         sinks: pointer[f32],
     ) -> None:
         order = Order(plan, counter, (queries, keys, heads, all_heads), together, window)
-        compute(plan, order, (q, k, v, o), shared_by, lse, (slopes, sinks))
+        compute(plan, order, (q, k, v, o), shared_by, lse, (slopes, sinks), partial(Producer, plan))
 
     found: Kernel = wgmma_attention
     return found
@@ -54,7 +56,10 @@ def specialize(plan: Plan) -> Kernel:
 
 @cache
 def specialize_packed(plan: Plan) -> Kernel:
-    """Build the kernel for sequences one after the other; it takes what `list_tiles` takes, which runs before it."""
+    """Build the kernel for sequences one after the other; it takes what `list_tiles` takes, which runs before it.
+
+    The last two are the pages of each sequence, where keys are in pages, and the most that a sequence has.
+    """
 
     @kernel(target="sm_90a", maxntid=plan.threads, minnctapersm=1)
     def wgmma_packed_attention(
@@ -78,16 +83,25 @@ def specialize_packed(plan: Plan) -> Kernel:
         maps: pointer[b8],
         slopes: pointer[f32],
         sinks: pointer[f32],
+        table: pointer[s32],
+        columns: u32,
     ) -> None:
         order = PackedOrder(plan, counter, (queries, keys, heads, heads), together, window, (units, maps))
-        compute(plan, order, (q, k, v, o), shared_by, lse, (slopes, sinks))
+        produce = partial(PagedProducer, plan, (table, columns)) if plan.page else partial(Producer, plan)
+        compute(plan, order, (q, k, v, o), shared_by, lse, (slopes, sinks), produce)
 
     found: Kernel = wgmma_packed_attention
     return found
 
 
 def compute(
-    plan: Plan, order: Order, maps: tuple[Pointer, ...], shared_by: u32, lse: Pointer, of_heads: tuple[Pointer, Pointer]
+    plan: Plan,
+    order: Order,
+    maps: tuple[Pointer, ...],
+    shared_by: u32,
+    lse: Pointer,
+    of_heads: tuple[Pointer, Pointer],
+    produce: Callable[..., Producer],
 ) -> None:
     """The body of both kernels; `of_heads` are slopes and sinks."""
     q, k, v, o = maps
@@ -101,8 +115,8 @@ def compute(
     ptx.bar.sync(0)
     with ptx.when(thread < GROUP):
         ptx.setmaxnreg.dec.sync.aligned.u32(plan.kept)
-        with ptx.when(thread == 0):
-            Producer(plan, [pipeline.producer() for pipeline in pipelines], tiles, q, k, v, shared_by).run(order)
+        with ptx.when(thread < LANES if plan.page else thread == 0):
+            produce([pipeline.producer() for pipeline in pipelines], tiles, q, k, v, shared_by).run(order)
     with ptx.otherwise():
         ptx.setmaxnreg.inc.sync.aligned.u32(plan.taken)
         Consumer(plan, [pipeline.consumer() for pipeline in pipelines], tiles, o, lse, of_heads).run(order)

@@ -69,8 +69,8 @@ def tensor_maps(plan: Plan, q: Array, k: Array, v: Array, o: Array) -> list[Tens
         ptxlab.tensor_map(array, box=(1, 1, rows, columns), swizzle=f"{columns * array.itemsize}B", l2_promotion="256B")
         for array, rows, columns in (
             (q, GROUP_ROWS, plan.box),
-            (k, plan.keys, plan.box),
-            (v, plan.keys, plan.box),
+            (k, plan.key_rows, plan.box),
+            (v, plan.key_rows, plan.box),
             (o, GROUP_ROWS, BOX),
         )
     ]
@@ -92,24 +92,29 @@ def attend_packed(
     softcap: float = 0.0,
     slopes: Array | None = None,
     sinks: Array | None = None,
+    table: tuple[object, int] | None = None,
 ) -> list[Launch]:
     """The launches for sequences of unequal lengths: batch is 1, and each head has all of them, one after the other.
 
     `starts` are two arrays of s32, of where sequences start among the queries and among the keys, and where the last
-    one ends. `memory` is for the list of tiles and for tensor maps: see `workspace`.
+    one ends. `memory` is for the list of tiles and for tensor maps: see `workspace`. With a `table` of pages, so many
+    for each sequence, the batch of keys and values is their pages, and of `starts` the second is how many keys each
+    sequence has; queries are the last of these tokens.
     """
-    check(q, k, v, o, causal, window)
+    pages, columns = table or (0, 0)
+    check(q, k, v, o, causal, window, is_paged=bool(columns))
     (_, heads, queries, size), (_, _, keys, _) = q.shape, k.shape
+    page, keys = (keys, keys * columns) if columns else (0, keys)
     mean = ceil_div(queries, sequences)
     chosen = plan or choose(size, half_of(q), causal, bool(window), mean, v.shape[3])
-    chosen = replace(chosen, packed=True, logs=lse is not None, scoring=scoring_of(softcap, slopes, sinks))
+    chosen = replace(chosen, packed=True, logs=lse is not None, scoring=scoring_of(softcap, slopes, sinks), page=page)
     most = capacity(queries, sequences, chosen)
     maps = tensor_maps(chosen, q, k, v, o)
     shared_by = heads // k.shape[1]
     together = gather(keys, size, shared_by, causal)
     sizes = queries, keys, heads, shared_by, together, window
     args = [*maps, counter, *sizes, 0 if lse is None else lse, *starts, sequences, most, *memory]
-    args += [0 if one is None else one for one in (slopes, sinks)]
+    args += [*(0 if one is None else one for one in (slopes, sinks)), pages, columns]
     return [
         Launch(list_tiles(chosen), 1, LISTING_THREADS, args),
         Launch(specialize_packed(chosen), min(heads * most, BLOCKS), chosen.threads, args, chosen.shared, overlap=True),
@@ -125,20 +130,20 @@ def workspace(shape: tuple[int, ...], sequences: int) -> tuple[int, int]:
     return 2 * MAP // 4 * sequences, RECORD * (most + 1)
 
 
-def check(q: Array, k: Array, v: Array, o: Array, causal: bool, window: int) -> None:
+def check(q: Array, k: Array, v: Array, o: Array, causal: bool, window: int, is_paged: bool = False) -> None:
     """Refuse what the kernel does not do."""
-    check_extents(q, k, v, o, causal, window)
+    check_extents(q, k, v, o, causal, window, is_paged)
     if len({half_of(array) for array in (q, k, v, o)}) > 1:
         raise UnsuitedError("queries, keys, values and the answer are of one type")
 
 
-def check_extents(q: Array, k: Array, v: Array, o: Array, causal: bool, window: int) -> None:
+def check_extents(q: Array, k: Array, v: Array, o: Array, causal: bool, window: int, is_paged: bool = False) -> None:
     """Refuse arrays that do not fit together, and masks that the kernel does not have."""
     shapes = f"queries {tuple(q.shape)}, keys {tuple(k.shape)}, values {tuple(v.shape)}, answer {tuple(o.shape)}"
     ranks = {len(one.shape) for one in (q, k, v, o)}
     if ranks != {4} or k.shape[:3] != v.shape[:3] or tuple(o.shape) != (*q.shape[:3], v.shape[3]):
         raise UnsuitedError(f"arrays are batch × heads × length × head size, and these do not fit: {shapes}")
-    if q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3]:
+    if (q.shape[0] != k.shape[0] and not is_paged) or q.shape[3] != k.shape[3]:
         raise UnsuitedError(f"batch and head size are the same for queries and keys, and here are {shapes}")
     if 0 in (*q.shape, *v.shape):
         raise UnsuitedError(f"there is nothing to compute: {shapes}")

@@ -54,7 +54,7 @@ class Order:
 
     def span(self, tile: Found) -> tuple[u32, u32]:
         """The tiles of keys that a tile attends to: the first, and the one after the last."""
-        return self.plan.span(tile.row.view(u32), tile.keys, self.window)
+        return self.plan.span(tile.row, tile.keys, self.window)
 
     def queries_at(self, tile: Current | Found) -> tuple[s32, u32, u32]:
         """Row, head and batch of the queries in memory."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ptxlab.author import Kernel, Pointer, Scalar, b8, b32, f32, kernel, pointer, ptx, s32, tensor_map, u32
 from ptxlab.kernels.parts.reductions import prefix_sum
 from ptxlab.kernels.wgmma_attention.order import Order, Work
+from ptxlab.kernels.wgmma_attention.paged import CachedKeys
 from ptxlab.kernels.wgmma_attention.plan import Plan
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ class PackedOrder(Order):
         return tile.row + self.field(tile.batch, 2).view(s32), tile.head, u32(0)
 
     def keys_at(self, tile: Found) -> tuple[u32, u32]:
-        """The row of the first key of the sequence, and its batch."""
-        return self.field(tile.batch, 4), u32(0)
+        """The row of the first key of the sequence, and its batch, or its number where a table has its pages."""
+        return self.field(tile.batch, 4), self.field(tile.batch, 1) if self.plan.page else u32(0)
 
     def logs_at(self, tile: Any, row: Any) -> tuple[object, object]:
         """Where the log-sum-exp of a row is, and how many rows there are."""
@@ -117,6 +118,8 @@ def list_tiles(plan: Plan) -> Kernel:
         maps: pointer[b8],
         slopes: pointer[f32],
         sinks: pointer[f32],
+        table: pointer[s32],
+        columns: u32,
     ) -> None:
         ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
         counts = ptx.shared(u32, BUCKETS, name="counts")
@@ -165,20 +168,22 @@ class Listed:
     def sequences(self) -> Any:
         """Each sequence of this warp: its number, its queries and its keys."""
         for sequence in ptx.range(ptx.tid.x // LANES, self.count, LISTING_THREADS // LANES):
-            query, key = (
-                Range(starts, sequence, rows)
-                for starts, rows in zip(self.starts, (self.queries, self.keys), strict=True)
-            )
-            yield sequence, query, key
+            query, page = Range(self.starts[0], sequence, self.queries), self.plan.page
+            keys = self.starts[1], sequence, self.keys
+            yield sequence, query, CachedKeys(*keys, page) if page else Range(*keys)
 
     def tiles(self) -> Any:
         """The record of each tile of this lane, and the bucket that it belongs to."""
         for sequence, query, key in self.sequences():
             for row in ptx.range(ptx.laneid * self.plan.rows, query.length, LANES * self.plan.rows):
-                start, end = self.plan.span(row, key.length, self.window)
+                first, origin = row, query.start
+                if self.plan.page:  # queries are the last tokens
+                    before = key.length - query.length
+                    first, origin = row + before, origin - before
+                start, end = self.plan.span(first.view(s32), key.length, self.window)
                 bits = ptx.mov.b32(ptx.cvt.rn.f32.u32(end - start), out=u32()) >> 20
                 bucket = (BUCKETS - 1) - ptx.min.u32(bits - (127 << 3), BUCKETS - 1)
-                yield [row, sequence, query.start, query.length, key.start, key.length], bucket
+                yield [first, sequence, origin, query.length, key.start, key.length], bucket
 
 
 def add_up(counts: Pointer) -> b32:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.author import ptx, u32
+from ptxlab.author import ptx, s32, u32
 from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.scoring import UNCHANGED, Scoring
 
@@ -40,11 +41,18 @@ class Plan:
     """Elements of a head of values and of the answer; 0: as many as of queries and keys."""
     scoring: Scoring = UNCHANGED
     """What becomes of scores before the softmax."""
+    page: int = 0
+    """Positions of a page, where keys and values are in pages of a cache."""
 
     @property
     def rows(self) -> int:
         """Queries of a tile."""
         return self.groups * GROUP_ROWS
+
+    @property
+    def key_rows(self) -> int:
+        """Keys or values that one copy moves: of one page."""
+        return math.gcd(self.keys, self.page)
 
     @property
     def element(self) -> str:
@@ -114,14 +122,19 @@ class Plan:
         """
         return self.causal or self.packed or self.size <= 64
 
-    def span(self, row: u32, keys: u32, window: u32) -> tuple[u32, u32]:
+    def span(self, first: s32, keys: u32, window: u32) -> tuple[u32, u32]:
         """The tiles of keys that the tile at a row attends to: the first, and the one after the last; one at least."""
+        row = self.row(first)
         start, end = u32(0), ptx.max.u32((keys + (self.keys - 1)) // self.keys, 1)
         if self.causal:
             end = ptx.min.u32(end, (row + (self.rows + self.keys - 1)) // self.keys)
         if self.window:
             start = ptx.min.u32(self.above(row + 1, window) // self.keys, end - 1)
         return start, end
+
+    def row(self, row: s32) -> u32:
+        """A row as tiles of keys are counted by it; one before the first key is as that of the first."""
+        return ptx.max.s32(row, 0).view(u32) if self.page else row.view(u32)
 
     @staticmethod
     def above(row: u32, window: u32) -> u32:

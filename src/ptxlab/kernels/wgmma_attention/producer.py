@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.author import Pointer, ptx, s32, u32, u64
@@ -28,7 +29,7 @@ class Producer:
 
     def run(self, order: Order) -> None:
         """Copy what each tile needs; the next one's queries as soon as there is memory for them."""
-        tile, numbers = Found(order, ptx.ctaid.x), Dealt(order)
+        tile, numbers = Found(order, ptx.ctaid.x), self.deal(order)
         following, later = u32(), u32()
         following.set(numbers.draw())
         self.copy_queries(tile)
@@ -56,6 +57,14 @@ class Producer:
             tile.set(upcoming)
             following.set(later)
 
+    def deal(self, order: Order) -> Dealt:
+        """What gives the numbers of tiles."""
+        return Dealt(order)
+
+    def alone(self) -> AbstractContextManager[object]:
+        """What one thread does: the only one."""
+        return nullcontext()
+
     def begin(self, tile: Found) -> tuple[Any, ...]:
         """Copy the last keys of a tile.
 
@@ -80,12 +89,13 @@ class Producer:
         """The queries of a tile into an empty stage, in a box for each warpgroup and 64 columns."""
         stage, plan = self.queries, self.plan
         row, head, batch = tile.order.queries_at(tile)
-        stage.expect(plan.query_bytes)
-        for number in range(plan.groups * plan.boxes):
-            group, box = divmod(number, plan.boxes)
-            at = s32(box * plan.box), row + group * GROUP_ROWS, head.view(s32), batch.view(s32)
-            copy = stage.index * (plan.groups * plan.boxes) + number
-            COPY(self.tiles.q.at(0, 0, copy), (self.maps[0], at), stage.barrier)
+        with self.alone():
+            stage.expect(plan.query_bytes)
+            for number in range(plan.groups * plan.boxes):
+                group, box = divmod(number, plan.boxes)
+                at = s32(box * plan.box), row + group * GROUP_ROWS, head.view(s32), batch.view(s32)
+                copy = stage.index * (plan.groups * plan.boxes) + number
+                COPY(self.tiles.q.at(0, 0, copy), (self.maps[0], at), stage.barrier)
         stage.advance()
 
     def copy(self, stage: Side, tile: Tile, source: Pointer | u64, there: tuple[Any, ...]) -> None:
