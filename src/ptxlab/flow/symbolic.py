@@ -114,7 +114,12 @@ class Symbolic(Engine[Linear]):
             return self._atom(WRITTEN, node, type)
         own = loaded.type if loaded.type.kind == "s" else _unsigned(loaded.type)
         place = (loaded.variable, loaded.offset)
-        return self._fit(self._atom(PARAMETER, place, own, key=(id(loaded.variable), loaded.offset)), own, type)
+        bounds = self.bounds_of_parameter(loaded.variable, loaded.offset, own)
+        return self._fit(self._atom(PARAMETER, place, own, bounds, key=(id(loaded.variable), loaded.offset)), own, type)
+
+    def bounds_of_parameter(self, variable: ir.Variable, offset: int, type: Type) -> tuple[int, int] | None:
+        """What a parameter is assumed to be between; None: anything."""
+        return None
 
     # What instructions read.
 

@@ -8,11 +8,13 @@ from ptxlab import ir
 from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import LONG, WORD
 from ptxlab.isa import Jump, Match
+from ptxlab.isa.types import Type
 from ptxlab.isa.units.fragment import extents
 
 from .descriptors import matrix
 from .maps import coordinates_of, map_of
 from .segments import Here, Segment, UnsupportedError
+from .tensor_memory import TensorMemory
 from .terms import FALSE, TRUE
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ class Asynchronous:
 
     def __init__(self, effects: Effects) -> None:
         self.effects, self.terms, self.facts, self.notes = effects, effects.terms, effects.facts, effects.notes
+        self.tensor_memory = TensorMemory(effects)
         self.waits: dict[int, int] = {}
         """The predicate of each wait that is repeated until it is true, by the wait."""
 
@@ -36,6 +39,11 @@ class Asynchronous:
         names = {step.name for step in match.effects.steps}
         if not others and unit == "mbarrier":
             return self._mbarrier(here, match, names)
+        if not others and unit == "tensor_memory":
+            after = self.tensor_memory.happen(here, match, names)
+            if after is None:
+                raise self._unsupported(here)
+            return after
         if not others and unit in GROUPS:
             if unit == "wgmma" and names == {"fence"}:
                 return here.segment
@@ -96,7 +104,7 @@ class Asynchronous:
         if is_other or match.effects.reduction is not None or not accesses:
             raise self._unsupported(here)
         if "map" in accesses:
-            name = map_of(self._address(here, match, "map"))
+            name = map_of(self.address(here, match, "map"))
             if name not in self.terms.boxes:
                 reason = "how many bytes a box of a tensor map has is not known"
                 raise UnsupportedError(here.at, reason, "give an example launch with its tensor maps")
@@ -127,8 +135,9 @@ class Asynchronous:
         pairs = zip(self.facts.instructions[here.at].operands, match.expected, strict=True)
         return next(operand for operand, expected in pairs if expected.name == name)
 
-    def _address(self, here: Here, match: Match, name: str) -> Linear:
-        return self.effects.registers.read(here.at, self._operand(here, match, name), LONG, here.state, here.loops)
+    def address(self, here: Here, match: Match, name: str, type: Type = LONG) -> Linear:
+        """What an operand that is an address is."""
+        return self.effects.registers.read(here.at, self._operand(here, match, name), type, here.state, here.loops)
 
     # MMAs.
 

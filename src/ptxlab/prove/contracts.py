@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from keyword import iskeyword
@@ -138,6 +138,23 @@ class Names:
             what = "an array" if names is self.arrays else "an integer parameter"
             raise ContractError(f"prove: `{name}` in `{text}` is not {what}; expected one of {listed}")
         return name
+
+
+def least_of(texts: Iterable[str]) -> dict[str, int]:
+    """What parameters are at least, of conditions that say no more than that.
+
+    >>> least_of(["k >= 1", "0 < n", "n <= len(x)"])
+    {'k': 1, 'n': 1}
+    """
+    found: dict[str, int] = {}
+    for text in texts:
+        parts = re.fullmatch(r"\s*([A-Za-z_$]\w*)\s*(>=|>)\s*(\d+)\s*", text)
+        name, sign, number = parts.groups() if parts else ("", "", "0")
+        if parts is None and (parts := re.fullmatch(r"\s*(\d+)\s*(<=|<)\s*([A-Za-z_$]\w*)\s*", text)) is not None:
+            number, sign, name = parts.groups()
+        if name:
+            found[name] = max(found.get(name, 0), int(number) + ("=" not in sign))
+    return found
 
 
 def _without_keywords(text: str, names: frozenset[str]) -> str:

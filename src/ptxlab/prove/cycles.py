@@ -26,15 +26,19 @@ def cyclic_forms(
     """What registers are in each turn, of those that return to their first values; `heads` are symbols for them."""
     atoms = {r: next(iter(heads[r].terms))[0] for r in heads}
     chosen = {r for r in heads if firsts[r].is_constant and r in after}
+    ((counter, _),) = loop.counter.terms
+    at_first, later = {counter: linear(LONG, 0)}, {counter: loop.counter.plus(linear(LONG, 1))}
+    steps = [{r: terms.substitute(after[r], turn, {}) for r in chosen} for turn in (at_first, later)]
     while True:
         known = {atoms[r] for r in chosen}
-        kept = {r for r in chosen if _atoms(after[r]) <= known and after[r].type.width == heads[r].type.width}
+        kept = {r for r in chosen if all(_atoms(step[r]) <= known for step in steps)
+                and after[r].type.width == heads[r].type.width}  # fmt: skip
         if kept == chosen:
             break
         chosen = kept
     found: dict[int, Linear] = {}
     for group in _connected({r: {one for one in chosen if atoms[one] in _atoms(after[r])} for r in chosen}):
-        values = _values(terms, {r: atoms[r] for r in group}, firsts, after)
+        values = _values(terms, {r: atoms[r] for r in group}, firsts, steps)
         if values is None:
             continue
         rows, is_at_once = values
@@ -49,20 +53,25 @@ def cyclic_forms(
 
 
 def _values(
-    terms: Terms, atoms: Mapping[int, Atom], firsts: Mapping[int, Linear], after: Mapping[int, Linear]
+    terms: Terms, atoms: Mapping[int, Atom], firsts: Mapping[int, Linear], steps: Sequence[Mapping[int, Linear]]
 ) -> tuple[list[dict[int, int]], bool] | None:
-    """The values of registers turn by turn, until those of the first turn, or of the second, come again; of which."""
+    """The values of registers turn by turn, until those of the first turn, or of the second, come again; of which.
+
+    `steps` are what the first turn makes of them, and what each later turn does.
+    """
     state = {r: firsts[r] for r in atoms}
+    is_alike = all(steps[0][r] == steps[1][r] for r in atoms)
     found: list[dict[int, int]] = []
     for _ in range(MOST_TURNS):
         found.append({r: value.constant for r, value in state.items()})
         replaced = {atoms[r]: value for r, value in state.items()}
         known: dict[Atom, Linear] = {}
+        after = steps[min(len(found) - 1, 1)]
         state = {r: terms.substitute(after[r], replaced, known).as_type(firsts[r].type) for r in atoms}
         if not all(value.is_constant for value in state.values()):
             return None
         for number, row in enumerate(found[:2]):
-            if all(state[r].constant == row[r] for r in atoms):
+            if (number or is_alike) and all(state[r].constant == row[r] for r in atoms):
                 return found, number == 0
     return None
 

@@ -6,13 +6,26 @@ from ptxlab import ir
 from ptxlab.flow.expressions import ADDRESS, Linear, linear
 from ptxlab.flow.ranges import wrap
 from ptxlab.flow.symbolic import LONG
-from ptxlab.isa.units.descriptor import CHUNK, MODES, Descriptor, chunk_offset
+from ptxlab.isa.units.descriptor import CHUNK, LIKE, MODES, VERSION, Descriptor, chunk_offset
 
 from .terms import Terms, leaves
 
 SHARED = 1 << 18  # bytes that a descriptor can address
 PATTERN = 1024  # bytes after which a swizzle comes again
 MODE_NONE = MODES.index("none")
+
+
+TENSOR = LIKE.index(1), LIKE.index(2), LIKE.index(3), 0  # modes of `tcgen05` that `wgmma` has, too
+
+
+def tensor_matrix(terms: Terms, bits: Linear, rows: int, is_across: bool) -> tuple[Linear, int] | None:
+    """The same of a descriptor for `tcgen05`, which has another number for the swizzle."""
+    constant = wrap(bits.constant, LONG)
+    mode = constant >> 61
+    if constant >> 46 & 7 != VERSION >> 46 or mode not in TENSOR:
+        return None
+    fields = constant & ~(7 << 61) & ~VERSION | LIKE[mode] << 62
+    return matrix(terms, linear(LONG, fields, dict(bits.terms)), rows, is_across)
 
 
 def matrix(terms: Terms, bits: Linear, rows: int, is_across: bool) -> tuple[Linear, int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ptxlab import ir
 from ptxlab.flow.expressions import Linear
 from ptxlab.flow.symbolic import WORD
 from ptxlab.isa import Match
@@ -12,7 +13,8 @@ from ptxlab.isa.types import Type
 from .alike import Alike
 from .asynchronous import Asynchronous
 from .registers import Registers, address_type
-from .segments import Access, Decision, Here, Notes, Segment, UnsupportedError, joined
+from .segments import Access, Decision, Here, Notes, Path, Segment, UnsupportedError, joined
+from .tensor_memory import Allocation
 from .terms import TRUE, is_uniform
 
 VISIBLE = ("shared", "global", "const")  # to all threads of a block
@@ -27,6 +29,7 @@ class Effects:
         self.asynchronous = Asynchronous(self)
         self._alike = Alike(self.facts, self.terms)
         self._plain: dict[int, bool] = {}
+        registers.is_synchronized = self._is_synchronized
 
     def happen(self, here: Here) -> Segment:
         """Note what an instruction does; the segment after it."""
@@ -60,6 +63,13 @@ class Effects:
                 here.segment.accesses[-1].alike = self._alike.stored(at, match)
         return segment
 
+    def _is_synchronized(self, allocation: Allocation, path: Path) -> bool:
+        """Whether all threads on a path have passed a barrier after an allocation."""
+        if not set(allocation.path) <= set(path):
+            return False
+        barriers = [one for one in self.notes.events[allocation.epoch :] if one.kind == "barrier" and not one.loops]
+        return any(set(one.path) <= set(path) & set(allocation.path) for one in barriers)
+
     def _is_plain(self, match: Match) -> bool:
         """Whether an instruction does nothing but compute."""
         if id(match) not in self._plain:
@@ -79,13 +89,15 @@ class Effects:
         if effects.barrier != "block" or not effects.waits:
             raise UnsupportedError(at, f"`{self.facts.instructions[at].opcode.text}` is not followed")
         number, count = (self.operand(here, match, name) for name in "ab")
+        if number is not None and self.is_of_part(at, match):
+            return self._barrier_of_part(here, number, count)
         if number is None or not is_uniform([number], lambda loop: loop.is_uniform or loop in here.loops):
             raise UnsupportedError(at, "the number of the barrier may differ between threads")
         if count is not None and (not count.is_constant or count.constant != prod(self.terms.block)):
-            raise UnsupportedError(at, "a barrier for a part of the block is not followed")
+            raise UnsupportedError(at, "the number of threads of this barrier is not a constant")
         after = self.notes.segment(here.loops, at)
         here.segment.successors.append((after, None))
-        self.notes.event("barrier", here)
+        self.notes.event("barrier", here, value=number)
         if here.guard == TRUE:
             return after
         self.notes.decide(at, here.guard, here.path, here.loops)  # all pass it, or none
@@ -93,6 +105,22 @@ class Effects:
         for one in (here.segment, after):
             one.successors.append((both, None))
         return both
+
+    def is_of_part(self, at: int, match: Match) -> bool:
+        """Whether a barrier is for a constant number of threads that is not that of the block."""
+        pairs = zip(self.facts.instructions[at].operands, match.expected, strict=True)
+        counts = [one.value for one, expected in pairs if expected.name == "b" and isinstance(one, ir.Immediate)]
+        return match.effects.barrier == "block" and any(one != prod(self.terms.block) for one in counts)
+
+    def _barrier_of_part(self, here: Here, number: Linear, count: Linear | None) -> Segment:
+        """Note a barrier for some warps, which all threads that come to it pass together."""
+        is_plain = number.type == WORD and here.guard == TRUE
+        if count is None or not count.is_constant or count.constant % 32 or not is_plain:
+            raise UnsupportedError(here.at, "this barrier for a part of the block is not followed")
+        line = self.notes.lines[here.at]
+        self.notes.collectives.append(Decision(here.at, line, here.guard, here.path, here.loops))
+        self.notes.event("part", here, value=number, bytes=count.constant)
+        return here.segment
 
     def _collective(self, here: Here, match: Match) -> Segment:
         """Note where lanes of a warp wait for each other: all of them, or it is not followed."""
@@ -103,6 +131,10 @@ class Effects:
         line = self.notes.lines[here.at]
         self.notes.collectives.append(Decision(here.at, line, here.guard, here.path, here.loops))
         if not match.effects.orders or here.guard != TRUE:
+            last = self.notes.events[-1] if self.notes.events else None
+            is_new = last is None or (last.kind, last.path, last.loops) != ("converge", here.path, here.loops)
+            if here.guard == TRUE and is_new:
+                self.notes.event("converge", here)
             return here.segment
         self.notes.event("warp", here)
         after = self.notes.segment(here.loops, here.at, is_of_warp=True)

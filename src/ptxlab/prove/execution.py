@@ -10,7 +10,7 @@ What is noted on the way are segments, stretches without a barrier, with the acc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ptxlab.flow import Facts
 from ptxlab.flow.control import END
@@ -19,7 +19,7 @@ from ptxlab.isa import Jump
 
 from .cycles import cyclic_forms
 from .effects import Effects
-from .loops import closed_form, continued, limits_of, spread
+from .loops import closed_form, continued, limits_of, most_turns, spread
 from .registers import Registers
 from .segments import Arrival, Here, Notes, Path, Segment, State, UnsupportedError, joined
 from .solver import Clock
@@ -41,10 +41,16 @@ class Execution:
         self._order = facts.flow.ordered()
         self._dominators = facts.flow.dominators()
         self._blocks_of_loops = terms.loops
-        self.barriers = {at for at, match in enumerate(facts.matches) if match and match.effects.barrier}
+        self.barriers = {at for at, match in enumerate(facts.matches)
+                         if match and match.effects.barrier and not self._effects.is_of_part(at, match)}  # fmt: skip
         self.entry = self.notes.segment(())
         _, exits = self._walk(set(self._order), 0, Arrival((), {}, self.entry), ())
         assert not exits
+
+    @property
+    def allocations(self) -> Collection[Linear]:
+        """The addresses in shared memory at which those of tensor memory are."""
+        return self._registers.allocations
 
     # Blocks.
 
@@ -142,7 +148,7 @@ class Execution:
                     return leaving
                 continue
             segment = self._effects.happen(Here(at, guard, path, state, segment, loops))
-            self._registers.write(at, guard, state, loops)
+            self._registers.write(at, guard, state, loops, path)
             if at in self._effects.asynchronous.waits:
                 state[self._effects.asynchronous.waits[at]] = TRUE
         if block.end < len(facts.instructions):
@@ -211,7 +217,7 @@ class Execution:
         before = {r: value for r, value in here.state.items() if r not in written}
         mark = self.notes.mark()
         edges = len(here.segment.successors)
-        for round in range(ROUNDS + 1):
+        for round in range(2 * ROUNDS + 1):
             heads = {r: closed[r] if r in closed else terms.symbol(symbols[r], here.state[r].type) for r in changing}
             back, exits = self._walk(inside, head, Arrival(here.path, {**before, **heads}, here.segment), nest)
             if not back:
@@ -225,8 +231,12 @@ class Execution:
             }
             heads = {r: value for r, value in heads.items() if r not in closed and r not in forms}
             forms |= cyclic_forms(terms, loop, here.state, heads, after)
-            if not forms or round == ROUNDS:
-                break
+            if not forms or round in (ROUNDS, 2 * ROUNDS):
+                most = most_turns(loop, [one for one in path if one not in here.path])
+                has_ring = any(event.address is not None for event in self.notes.events[mark[4] :])
+                if most >= loop.counter.bounds[1] or not has_ring or round > ROUNDS:
+                    break
+                loop.counter, forms, closed = terms.counter(loop, most), {}, {}  # once more, with that limit
             closed |= forms
             self._forget(mark, here.segment, edges)
         if back:
@@ -244,6 +254,7 @@ class Execution:
         loop.exits = tuple(tuple(one for one in arrival.path if one not in here.path) for _, arrival in exits)
         loop.returns = any(segment.exits for segment in self.notes.segments if loop in segment.loops)
         conditions = [one for _, arrival in exits for one in arrival.path if one not in here.path]
+        loop.ends = tuple(conditions) if len(exits) == 1 else ()
         loop.is_uniform = is_uniform(conditions, lambda one: one is loop or one in loops or one.is_uniform)
         return exits
 

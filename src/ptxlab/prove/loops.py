@@ -12,7 +12,7 @@ from ptxlab.flow.expressions import COUNTER, Atom, Linear, linear
 from ptxlab.flow.ranges import limits
 from ptxlab.flow.symbolic import LONG
 
-from .terms import FALSE, INTEGER, UNSIGNED, Loop, Symbol, Terms, inverse, is_uniform, leaves, signed
+from .terms import FALSE, INTEGER, MOST_TURNS, UNSIGNED, Loop, Symbol, Terms, inverse, is_uniform, leaves, signed
 
 
 def closed_form(terms: Terms, first: Linear, head: Linear, after: Linear | None, loop: Loop) -> Linear | None:
@@ -118,14 +118,10 @@ def _within(terms: Terms, loop: Loop, stays: Linear) -> Linear | None:
     In all turns before this, `first + step * turn < limit`. If `limit - 1 + step` fits the type, no sum so far
     wrapped, so that holds of the integers: `first + step * (turn - 1) < limit`. Likewise downwards.
     """
-    negated = inverse(stays)
-    atoms = [atom for atom, _ in (stays if negated is None else negated).terms if atom.kind in ("<", "<=")]
-    if len(atoms) != 1 or atoms[0].parts[0].type.kind not in "usb" or atoms[0].parts[0].type.width > 32:
+    compared = _compared(stays)
+    if compared is None:
         return None
-    one, other = atoms[0].parts
-    strict = (atoms[0].kind == "<") == (negated is None)
-    if negated is not None:
-        one, other = other, one
+    one, other, strict = compared
     for moving, limit, sign in ((one, other, 1), (other, one, -1)):
         parts = _moved(moving, loop)
         if parts is None or not is_invariant([limit], loop, allows_counter=False):
@@ -145,6 +141,39 @@ def _within(terms: Terms, loop: Loop, stays: Linear) -> Linear | None:
         starts = terms.equal(loop.counter, linear(loop.counter.type, 0))
         return terms.some([starts, terms.negated(terms.every([fits, moves])), below])
     return None
+
+
+def most_turns(loop: Loop, stays: Sequence[Linear]) -> int:
+    """The number of the last turn that there can be, of a loop that continues as long as a number is below a limit.
+
+    The numbers are `first + step * turn` with a constant step, without wrapping as long as they are below the limit, if
+    the limit and a step fit the type: the turn before the last has one that is at most the limit.
+    """
+    found = MOST_TURNS - 1
+    for stay in stays:
+        compared = _compared(stay)
+        if compared is None:
+            continue
+        moving, limit, strict = compared
+        parts = _moved(moving, loop)
+        if parts is None or not parts[1].is_constant or not is_invariant([limit], loop, allows_counter=False):
+            continue
+        first, step = parts[0], parts[1].constant
+        end = limit.bounds[1] - strict
+        fits = first.fits(moving.type) and limit.fits(moving.type)
+        if fits and step > 0 and end + step <= limits(moving.type)[1]:
+            found = min(found, max(0, (end - first.bounds[0]) // step + 1))
+    return found
+
+
+def _compared(stays: Linear) -> tuple[Linear, Linear, bool] | None:
+    """The numbers of which the first is below the second, or at most it; whether it is below."""
+    negated = inverse(stays)
+    atoms = [atom for atom, _ in (stays if negated is None else negated).terms if atom.kind in ("<", "<=")]
+    if len(atoms) != 1 or atoms[0].parts[0].type.kind not in "usb" or atoms[0].parts[0].type.width > 32:
+        return None
+    one, other = atoms[0].parts if negated is None else atoms[0].parts[::-1]
+    return one, other, (atoms[0].kind == "<") == (negated is None)
 
 
 def _moved(value: Linear, loop: Loop) -> tuple[Linear, Linear] | None:

@@ -11,7 +11,7 @@ from ptxlab.flow.expressions import ADDRESS, PARAMETER, Atom, Linear, linear
 
 from .intervals import Reached, loops_of
 from .segments import Access
-from .terms import Loop
+from .terms import Loop, Symbol
 
 BASE_ALIGNMENT = 16  # of array arguments
 DYNAMIC = "dynamic shared memory"
@@ -69,6 +69,11 @@ class Objects:
 
     def _locate(self, access: Access) -> tuple[Object, Linear] | None:
         address, space = access.address, access.space
+        if space == "tensor":
+            ((base, symbol),) = ((atom, atom.detail) for atom, _ in address.terms
+                                 if isinstance(atom.detail, Symbol) and atom.detail.columns)  # fmt: skip
+            offset = address.plus(linear(address.type, 0, {base: 1}), -1)
+            return Object("tensor memory", space, 4 * symbol.columns, 4, id(symbol)), offset
         bases: list[Atom] = []
         window = None
         for atom, factor in address.terms:

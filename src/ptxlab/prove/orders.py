@@ -9,7 +9,7 @@ latest turn that is known of. That waits are for those phases is shown by `rings
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ptxlab.flow.expressions import Linear
@@ -21,7 +21,7 @@ from .segments import Access, Event, UnsupportedError
 from .terms import Loop
 
 LEAST = -256  # a distance below it is one of a cycle
-PROXY = ("mbarrier", "bulk", "bulk.read", "wgmma")  # what the asynchronous proxy does, by what completes it
+PROXY = ("mbarrier", "bulk", "bulk.read", "wgmma", "tcgen05")  # what the asynchronous proxy does, by what completes it
 OWN, WARP = -1, -2  # the thread itself; some lane of its warp
 
 
@@ -33,6 +33,8 @@ class Place:
     limit: int
     mask: int
     others: frozenset[Linear]
+    is_after: bool = False
+    """Whether it is after that loop, in the turn that would come next."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,15 @@ class Known:
 
     event: Event
     mask: int
-    is_fenced: bool
     looped: bool
+    anchor: Loop | None
+    """From the turn after the last of which loop `distance` is counted; None: from that of the place that knows it."""
+    is_fenced: bool
+    """Whether a fence of the proxies is between it and what knows it."""
+    is_ordered: bool
+    """Whether a fence of tensor memory is between it and the thread that knows it."""
+    is_passed: bool
+    """Whether it is only known that threads have come by: what they did to memory need not be visible."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +71,19 @@ class Orders:
     def __init__(self, execution: Execution) -> None:
         notes = execution.notes
         self.events = notes.events
+        self._ends = {one: loop for loop in notes.loops for one in loop.ends}
         self.threads = threads = Threads(execution.terms)
         self.masks: dict[Event, int] = {}
         self.others: dict[Event, frozenset[Linear]] = {}
         for event in self.events:
-            if event.loops[1:] and event.kind != "group":
+            if event.loops[1:] and event.kind not in ("group", "converge"):
                 raise UnsupportedError(event.at, "mbarriers with loops in loops are not followed")
-            mask, others = threads.mask(event.path, event.at)
-            self.masks[event], self.others[event] = mask, frozenset(others)
+            mask, others = threads.mask(event.path, None if event.kind == "converge" else event.at)
+            if event.kind == "converge" and (event.loops[1:] or not self._is_by_numbers(event)):
+                mask = 0
+            self.masks[event], self.others[event] = mask, self._without_ends(others, event.loops)
+        self._parts = {event: self._part(event) for event in self.events if event.kind == "part"}
+        self._check_parts()
         self.mbarriers = mbarriers(threads, self.events, self.masks)
         self._landings: dict[Event, list[tuple[Event, int, int, bool]]] = {}
         for event in self.events:
@@ -80,6 +94,45 @@ class Orders:
             loop = loop_of(one.copy.segment.loops)
             self._pending[(*_identity(one.copy), one.segment)].add(0 if loop is None else one.since.get(loop, FREE))
         self._reached: dict[Place, dict[Known, int]] = {}
+
+    def _without_ends(self, others: Iterable[Linear], loops: tuple[Loop, ...]) -> frozenset[Linear]:
+        """What holds on a path, without what holds as loops before it have ended."""
+        return frozenset(one for one in others if one not in self._ends or self._ends[one] in loops)
+
+    # Barriers of a part of the block.
+
+    def _part(self, event: Event) -> dict[int, int]:
+        """The threads that pass a barrier together, by its number."""
+        assert event.value is not None
+        found: dict[int, int] = defaultdict(int)
+        try:
+            for thread in range(self.threads.count):
+                if self.masks[event] >> thread & 1:
+                    found[self.threads.evaluate(event.value, thread)] |= 1 << thread
+        except LookupError:
+            raise UnsupportedError(event.at, "the number of this barrier is not that of a thread") from None
+        if any(mask.bit_count() != event.bytes for mask in found.values()):
+            raise UnsupportedError(event.at, "as many threads come to this barrier as it does not expect")
+        if not all(loop.is_uniform for loop in event.loops):
+            raise UnsupportedError(event.at, "threads may come to this barrier in different turns")
+        return found
+
+    def _check_parts(self) -> None:
+        """That barriers with one number are always of the same threads."""
+        used: dict[int, int] = {}
+        whole = [event.value for event in self.events if event.kind == "barrier" and self._parts]
+        for event, groups in self._parts.items():
+            for number, mask in groups.items():
+                is_alone = all(one is not None and one.is_constant and one.constant != number for one in whole)
+                if used.setdefault(number, mask) != mask or not is_alone:
+                    raise UnsupportedError(event.at, "other threads use a barrier with the same number")
+
+    def _together(self, mask: int, start: Place, event: Event) -> int:
+        """The threads that some threads have passed a barrier with; 0: that is not the same for all of them."""
+        groups = self._parts[event].values()
+        if mask < 0:
+            return next((one for one in groups if not start.mask & ~one), 0)
+        return sum(one for one in groups if one & mask)
 
     # Waits.
 
@@ -104,11 +157,13 @@ class Orders:
     def place(self, access: Access) -> Place:
         """Where an access is."""
         mask, others = self.threads.mask(access.path)
-        return Place(loop_of(access.segment.loops), access.epoch, mask, frozenset(others))
+        loops = access.segment.loops
+        return Place(loop_of(loops), access.epoch, mask, self._without_ends(others, loops))
 
     def place_of(self, event: Event) -> Place:
         """Where an event is."""
-        return Place(loop_of(event.loops), event.number - 1, self.masks[event], self.others[event])
+        loop = event.left or loop_of(event.loops)
+        return Place(loop, event.number - 1, self.masks[event], self.others[event], event.left is not None)
 
     def reached(self, start: Place) -> dict[Known, int]:
         """All that is known to have happened at a place, with the distances."""
@@ -120,8 +175,8 @@ class Orders:
             known, distance = waiting.pop()
             if known is not None and found.get(known, distance) < distance:
                 continue
-            for after, more in self._steps(start, known):
-                total = distance + more if known is None or known.looped else distance
+            for after, more, is_absolute in self._steps(start, known):
+                total = more if is_absolute else distance + more if known is None or known.looped else distance
                 if total < LEAST:
                     raise UnsupportedError(after.event.at, "waits lead to each other in a circle")
                 if total < found.get(after, total + 1):
@@ -130,54 +185,68 @@ class Orders:
         self._reached[start] = found
         return found
 
-    def _steps(self, start: Place, known: Known | None) -> Iterator[tuple[Known, int]]:
-        """What is known, given one thing that is: by the threads that it is of."""
-        mask, is_fenced = (OWN, False) if known is None else (known.mask, known.is_fenced)
+    def _steps(self, start: Place, known: Known | None) -> Iterator[tuple[Known, int, bool]]:
+        """What is known, given one thing that is: by the threads that it is of; how far, or how far from an anchor."""
+        mask = OWN if known is None else known.mask
         here = start if known is None else self.place_of(known.event)
         is_looped = here.loop is not None and (known is None or known.looped)
         for event in self.events:
-            if event.kind not in ("wait", "barrier", "warp", "fence", "group"):
+            if event.kind not in ("wait", "barrier", "part", "warp", "converge", "fence", "tensor", "group"):
                 continue
-            distance = self._back(here, event)
-            if distance is None or not self._comes(start, here, mask, event, distance):
+            distance, anchor, inside = self._back(here, event), None if known is None else known.anchor, is_looped
+            is_left = bool(event.loops) and event.number <= here.limit and (
+                event.loops[0] is not here.loop or not is_looped)  # fmt: skip
+            if is_left and event.loops[0].is_uniform:
+                distance, anchor, inside = 1, event.loops[0], True  # in the last turn of a loop before this
+            if distance is None or not self._comes(start, here, mask, event, distance, anchor):
                 continue
-            looped = is_looped and bool(event.loops)
-            if bool(event.loops) and not is_looped:
+            looped = inside and bool(event.loops)
+            if bool(event.loops) and not inside:
                 continue
+            flags = _flags(known, event, distance)
             if event.kind == "wait":
                 for arrival, arrivals, more, is_turn in self._landings[event]:
                     if is_turn and not looped:
                         continue
                     if is_turn:
-                        yield Known(arrival, arrivals, is_fenced, True), distance + more
-                    elif looped:
-                        yield Known(arrival, arrivals, is_fenced, False), distance + more
-                    elif more <= 0:
-                        yield Known(arrival, arrivals, is_fenced, False), distance
+                        yield Known(arrival, arrivals, True, anchor, *flags), distance + more, is_left
+                    elif looped and anchor is None:
+                        yield Known(arrival, arrivals, False, anchor, *flags), distance + more, is_left
+                    elif not looped and more <= 0:
+                        yield Known(arrival, arrivals, False, anchor, *flags), distance, is_left
             elif event.kind == "barrier":
-                yield Known(event, self.threads.everyone, is_fenced, looped), distance
-            elif event.kind == "warp":
+                yield Known(event, self.threads.everyone, looped, anchor, *flags), distance, is_left
+            elif event.kind == "part":
+                together = self._together(mask, start, event)
+                if together:
+                    yield Known(event, together, looped, anchor, *flags), distance, is_left
+            elif event.kind in ("warp", "converge"):
                 lanes = WARP if mask < 0 else self.threads.warps(mask & self.masks[event])
-                yield Known(event, lanes, is_fenced, looped), distance
+                yield Known(event, lanes, looped, anchor, *flags), distance, is_left
             else:
                 own = mask if mask < 0 else mask & self.masks[event]
-                yield Known(event, own, is_fenced or event.kind == "fence", looped), distance
+                yield Known(event, own, looped, anchor, *flags), distance, is_left
 
     def _back(self, here: Place, event: Event) -> int | None:
         """How many turns before a place an event is, at least, in the same thread; None: it may be after it."""
         loop = loop_of(event.loops)
         if loop is not None and loop is not here.loop:
             return None
-        if event.number <= here.limit:
+        if event.number <= here.limit and not (here.is_after and loop is not None):
             return 0
         return 1 if loop is not None else None
 
-    def _comes(self, start: Place, here: Place, mask: int, event: Event, distance: int) -> bool:
+    def _comes(self, start: Place, here: Place, mask: int, event: Event, distance: int, anchor: Loop | None) -> bool:
         """Whether a thread that comes to a place has come to an event before it, so many turns ago."""
         own, others = self.masks[event], self.others[event]
         if event.loops and distance:
             loop = event.loops[0]
-            given = frozenset(self.others_of(loop.entry)) | frozenset(self.others_of(loop.stays))
+            given = self._without_ends(self.others_of(loop.entry), loop.outer)
+            is_last = here.is_after or (loop is anchor and here.loop is not loop)
+            if is_last and not given <= here.others:
+                return False  # it may not have been entered
+            if not is_last:  # in the last turn they do not hold
+                given |= frozenset(self.others_of(loop.stays))
         else:
             given = here.others
         if not others <= given:
@@ -192,16 +261,32 @@ class Orders:
         """What holds on a path in all threads alike."""
         return self.threads.mask(path)[1]
 
+    def _is_by_numbers(self, event: Event) -> bool:
+        """Whether which threads come to an event depends on their numbers only."""
+        try:
+            self.threads.mask(event.path, event.at)
+        except UnsupportedError:
+            return False
+        return True
+
     def happened(self, start: Place, event: Event, mask: int) -> Iterator[Before]:
-        """When an event of all threads of a mask is known to have happened at a place; of a copy, to be complete."""
+        """When an event of all threads of a mask is known to have happened at a place; of a copy, to be complete.
+
+        Of a wait, it is enough that they have come by.
+        """
         is_one = mask & (mask - 1) == 0 and start.mask == mask
         for known, distance in [(None, 0), *self.reached(start).items()]:
             here = start if known is None else self.place_of(known.event)
             own = OWN if known is None else known.mask
+            if known is not None and known.is_passed and event.kind != "wait":
+                continue
             if (own == WARP) or (own == OWN and not is_one) or (own >= 0 and mask & ~own):
                 continue
             is_looped = here.loop is not None and (known is None or known.looped)
-            if known is not None and known.event is event:
+            if known is not None and known.anchor is not None:
+                if not event.loops and event.kind != "copy" and event.number <= here.limit:
+                    yield Before(0, True)
+            elif known is not None and known.event is event:
                 yield Before(distance, not is_looped)
             elif event.kind != "copy":
                 back = self._back(here, event)
@@ -214,17 +299,27 @@ class Orders:
     def before(self, one: Access, other: Access, *, same_thread: bool) -> list[Before]:
         """When the first of two accesses is known to be complete before the second starts."""
         start, target = self.place(other), self.place(one)
-        needs_fence = not one.unit and one.writes and other.unit in PROXY
+        is_tensor = one.space == "tensor"
+        needs_fence = not one.unit and one.writes and other.unit in PROXY and not is_tensor
+        needs_order = is_tensor and bool(other.unit)
         found: dict[bool, int] = {}
         ways: list[tuple[Known | None, int]] = list(self.reached(start).items())
         ways.append((None, 0))
         for known, distance in ways:
-            if needs_fence and not (known is not None and known.is_fenced):
+            if known is None and (needs_fence or needs_order):
+                continue
+            if known is not None and (
+                known.is_passed or known.is_fenced < needs_fence or known.is_ordered < needs_order
+            ):
                 continue
             is_own = same_thread or (start.mask == target.mask and start.mask.bit_count() == 1)
             if not self._covers(known, target, one, is_own):
                 continue
             for all, total in self._complete(start, known, distance, one, target):
+                if known is not None and known.anchor is not None:
+                    if not all and (known.anchor is not target.loop or total > 1):
+                        continue
+                    all, total = True, 0  # in all turns
                 found[all] = min(found.get(all, total), total)
         return [Before(distance, all) for all, distance in found.items()]
 
@@ -242,11 +337,15 @@ class Orders:
     ) -> Iterator[tuple[bool, int]]:
         here = start if known is None else self.place_of(known.event)
         is_looped = here.loop is not None and (known is None or known.looped)
-        if access.unit in PHASED:
-            if known is not None and known.event.kind == "copy" and known.event.number == access.epoch:
+        is_commit = known is not None and known.event.covers is not None
+        if access.unit in PHASED and access.unit != "tcgen05":
+            is_its = known is not None and (known.event.kind == "copy" or is_commit)
+            if is_its and known is not None and known.event.number == access.epoch:
                 yield not is_looped or target.loop is None, distance
             return
-        if access.unit:
+        if access.unit == "tcgen05" and not is_commit:
+            return
+        if access.unit and access.unit != "tcgen05":
             if known is None or known.event.kind != "group" or access.unit not in known.event.segment.units:
                 return
             if not access.epoch < known.event.number and target.loop is not here.loop:
@@ -264,6 +363,21 @@ class Orders:
             yield False, distance + (0 if access.epoch < here.limit + 1 and known is not None else 1)
         elif access.epoch < here.limit + (0 if known is None else 1):
             yield True, distance
+
+
+def _flags(known: Known | None, event: Event, distance: int) -> tuple[bool, bool, bool]:
+    """Of what is known by an event of the threads of what is known: `is_fenced`, `is_ordered`, `is_passed`.
+
+    What comes by the arrival of a commit is what its thread knew at its last MMA; where it came by, is known anyway.
+    """
+    is_own = known is None or known.mask == OWN
+    flags = (False, False, False) if known is None else (known.is_fenced, known.is_ordered, known.is_passed)
+    is_fenced, is_ordered, is_passed = flags
+    covers = None if known is None else known.event.covers
+    if covers is not None and (covers == 0 or (distance == 0 and event.number > covers)):
+        is_passed = True
+    return (is_fenced or event.kind == "fence", is_ordered or (is_own and event.kind == "tensor"),
+            is_passed or event.kind == "converge")  # fmt: skip
 
 
 def _identity(access: Access) -> tuple[object, ...]:

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from math import lcm, prod
 
 from ptxlab import ir
-from ptxlab.flow.expressions import ADDRESS, Atom, Linear
+from ptxlab.flow.expressions import ADDRESS, Atom, Linear, linear
+from ptxlab.flow.symbolic import LONG
 
 from .cycles import period
 from .objects import DYNAMIC
 from .segments import Event, Path, UnsupportedError
-from .terms import AXES, Loop, Terms, is_thread_index, leaves
+from .terms import AXES, FALSE, TRUE, Loop, Terms, is_thread_index, is_uniform, leaves
 
 MOST_PERIOD = 128
 Key = tuple[object, int]
@@ -39,15 +40,21 @@ class Visit:
 
 @dataclass(eq=False)
 class Arriver:
-    """Threads that arrive once in each phase: first outside of loops, then in a loop."""
+    """Threads that arrive once in each phase: first outside of loops, then in a loop, and once after it."""
 
     mask: int
     before: list[Visit] = field(default_factory=list)
     looped: Visit | None = None
+    last: Visit | None = None
+    """After the loop, in place of the one that a further turn of it would have."""
 
     def visits(self) -> list[Visit]:
         """All of them, in order."""
-        return [*self.before, *([] if self.looped is None else [self.looped])]
+        return [*self.before, *(one for one in (self.looped, self.last) if one is not None)]
+
+    def phase(self, visit: Visit) -> int:
+        """The phase of the first visit."""
+        return self.before.index(visit) if visit in self.before else len(self.before)
 
 
 @dataclass(eq=False)
@@ -80,7 +87,7 @@ class Threads:
         """
         mask, others = self.everyone, []
         for one in path:
-            if not _has_threads([one]):
+            if is_uniform([one], lambda _: True):
                 others.append(one)
                 continue
             if any(not is_thread_index(atom) for atom in leaves([one])):
@@ -124,20 +131,23 @@ def visits(threads: Threads, event: Event, mask: int) -> Iterator[tuple[Key, Vis
     variable = bases[0].detail
     base = DYNAMIC if variable.elements is None else id(variable)
     values = [event.address, *([] if event.value is None else [event.value])]
-    counter, turns = None, 1
-    if event.loops:
-        (loop,) = event.loops
+    loop = _loop(event, values)
+    counter, turns, start, end = None, 1, 0, 1
+    if loop is not None:
         ((counter, _),) = loop.counter.terms
-        periods = [period(one, counter) for one in values]
-        turns = lcm(*(one or 0 for one in periods))
+        start = _starts(threads.terms, event, loop)
+        turns, repeats = _repeats(threads.terms, values, loop, start)
         if not 0 < turns <= MOST_PERIOD:
             raise UnsupportedError(event.at, "the mbarrier, or its phase, does not come again in turns")
+        end = repeats + turns
+        event.left = None if event.loops else loop
+        event.starts = start + (event.left is not None)
     found: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     said: dict[tuple[int, int], set[int]] = defaultdict(set)
     is_own = _has_threads(values)
     chosen = [thread for thread in range(threads.count) if mask >> thread & 1]
     try:
-        for turn in range(turns):
+        for turn in range(start, end):
             for thread in chosen if is_own else chosen[:1]:
                 place, *more = (threads.evaluate(one, thread, counter, turn) for one in values)
                 found[place][turn] |= 1 << thread if is_own else mask
@@ -145,12 +155,52 @@ def visits(threads: Threads, event: Event, mask: int) -> Iterator[tuple[Key, Vis
     except LookupError:
         raise UnsupportedError(event.at, "the mbarrier, or its phase, depends on more than turns") from None
     for place, at in found.items():
-        first, spacing = min(at), turns // len(at)
-        is_even = sorted(at) == list(range(first, turns, spacing)) and first < spacing
+        first = min(at)
+        spacing = turns // sum(turn < start + turns for turn in at)
+        is_even = sorted(at) == list(range(first, end, spacing)) and first < start + spacing
         if not is_even or len(set(at.values())) > 1 or any(len(said[place, turn]) > 1 for turn in at):
             raise UnsupportedError(event.at, "threads come to this mbarrier in different turns")
-        numbers = tuple(next(iter(said[place, turn])) for turn in sorted(at))
-        yield (base, place), Visit(event, at[first], first, spacing if event.loops else 0, numbers)
+        numbers = [next(iter(said[place, turn])) for turn in sorted(at)]
+        count = turns // spacing
+        if numbers[: len(numbers) - count] != numbers[count:]:  # those of the turns before they come again
+            raise UnsupportedError(event.at, "the mbarrier, or its phase, does not come again in turns")
+        yield (base, place), Visit(event, at[first], first + event.starts - start, spacing if loop is not None else 0,
+                                   tuple(numbers[:count]))  # fmt: skip
+
+
+def _loop(event: Event, values: Sequence[Linear]) -> Loop | None:
+    """The loop whose turns say which mbarrier it is: that of the event, or one before it, by its last turn."""
+    if event.loops:
+        return event.loops[0]
+    found = {atom.detail for atom in leaves(values) if isinstance(atom.detail, Loop)}
+    if not found:
+        return None
+    loop = next(iter(found))
+    is_one = len(found) == 1 and isinstance(loop, Loop) and loop.is_uniform and not loop.outer
+    if not is_one or event.kind != "arrive":
+        raise UnsupportedError(event.at, "the mbarrier depends on how loops before it ended")
+    return loop
+
+
+def _repeats(terms: Terms, values: Sequence[Linear], loop: Loop, start: int) -> tuple[int, int]:
+    """After how many turns values come again, and from which turn on; 0 if that is not known."""
+    ((counter, _),) = loop.counter.terms
+    for first in range(start, 2):
+        later = {counter: loop.counter.plus(linear(LONG, first))}
+        turns = lcm(*(period(terms.substitute(one, later, {}), counter) or 0 for one in values))
+        if turns:
+            return turns, first
+    return 0, 0
+
+
+def _starts(terms: Terms, event: Event, loop: Loop) -> int:
+    """The first turn that an event comes in: 1 where a predicate on its path holds in all turns but the first."""
+    ((counter, _),) = loop.counter.terms
+    first, later = {counter: linear(LONG, 0)}, {counter: loop.counter.plus(linear(LONG, 1))}
+    for one in event.path if event.loops else ():
+        if terms.substitute(one, first, {}) == FALSE and terms.substitute(one, later, {}) == TRUE:
+            return 1
+    return 0
 
 
 def mbarriers(threads: Threads, events: Sequence[Event], masks: dict[Event, int]) -> list[Mbarrier]:
@@ -196,7 +246,14 @@ def _arrive(mbarrier: Mbarrier, visit: Visit) -> None:
     if own is None:
         own = Arriver(visit.mask)
         mbarrier.arrivers.append(own)
-    if own.mask != visit.mask or own.looped is not None or len(set(visit.values)) > 1:
+    looped = own.looped
+    if looped is not None and event.left is looped.event.loops[0] and own.last is None:
+        is_next = (visit.mask, visit.first, visit.spacing, visit.values) == (
+            looped.mask, looped.first, looped.spacing, looped.values)  # fmt: skip
+        if is_next and event.bytes == looped.event.bytes:
+            own.last = visit
+            return
+    if own.mask != visit.mask or looped is not None or event.left is not None or len(set(visit.values)) > 1:
         raise UnsupportedError(event.at, "arrivals that are not one in each phase by the same threads are not followed")
     if event.loops:
         own.looped = visit

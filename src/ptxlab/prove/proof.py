@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .barriers import Barriers
 from .bounds import Bounds
@@ -16,6 +16,7 @@ from .questions import Obligation, Questions
 from .races import Races
 from .reasons import unknown_address
 from .rings import Rings
+from .segments import Access, UnsupportedError
 from .solver import Clock
 from .tensors import Tensors
 
@@ -34,8 +35,21 @@ class Proof:
             for access in accesses:
                 access.epoch = 0
         self.execution, self.objects = execution, Objects(accesses, shared, sizes)
+        self._check_allocations(accesses)
         self.questions = Questions(execution.terms, sizes, clock)
         self.obligations: list[Obligation] = []
+
+    def _check_allocations(self, accesses: Sequence[Access]) -> None:
+        """That nothing but an allocation of tensor memory writes where its address is."""
+        for address in self.execution.allocations:
+            writes = [one for one in accesses if one.writes and one.space == "shared"]
+            own = [one for one in writes if one.address == address]
+            places = [self.objects.located(one) for one in writes]
+            object = self.objects.located(own[0])
+            for one, place in zip(writes, places, strict=True):
+                is_same = object is None or place is None or place[0].key == object[0].key
+                if is_same and one.at != own[0].at:
+                    raise UnsupportedError(one.at, "this may overwrite the address of tensor memory")
 
     def show_known(self) -> None:
         """Note the accesses of which not even the array is known."""
@@ -66,7 +80,9 @@ class Proof:
         """Show that what is asynchronous in shared memory is complete when the kernel ends."""
         self.obligations += show_exits(self.execution, self.questions, milliseconds)
         if self.orders is not None:
-            self.obligations += Rings(self.orders, self.questions).show_exits(milliseconds)
+            self.obligations += Rings(self.orders, self.questions).show_exits(
+                self.execution.notes.segments, milliseconds
+            )
 
     def show_races(self, milliseconds: int) -> None:
         """Show that no two accesses of different threads conflict."""

@@ -17,7 +17,7 @@ from ptxlab.flow import Facts
 from ptxlab.ir.origin import Origins, line_span
 from ptxlab.measure import Launch
 
-from .contracts import Example, Names, grid_guesses, least_guesses, length_guesses, multiple_guesses
+from .contracts import Example, Names, grid_guesses, least_guesses, least_of, length_guesses, multiple_guesses
 from .execution import Execution
 from .objects import Object
 from .proof import Proof
@@ -25,10 +25,9 @@ from .questions import PATIENT, QUICK, Obligation
 from .replay import UNORDERED, WRONG, replay, wrong_in
 from .segments import UnsupportedError
 from .solver import Clock, require_solver
-from .terms import AXES, Box, Terms, leaves
+from .terms import AXES, LARGEST, Box, Terms, leaves
 from .verdict import OPEN, PROVED, REFUTED, Counterexample, Gap, Verdict, count
 
-LARGEST = (1 << 31) - 1
 SMALL_GRID, SMALL_NUMBER, SMALL_LENGTH = 3, 300, 1 << 16  # of a launch that is replayed
 MOST_REPLAYS = 6
 MOST_GUESSES = 8
@@ -105,6 +104,7 @@ class _Proving:
         self.clock = Clock(timeout)
         self.outline: list[str] = []
         self.guessed: list[str] = []
+        self.flat: list[str] = []
 
     def verdict(self) -> Verdict:
         """The answer."""
@@ -118,13 +118,20 @@ class _Proving:
         facts = Facts.of(self.kernel)
         lines = _lines(self.kernel, facts)
         try:
-            execution = Execution(facts, Terms(facts, self.block, self.shared, self._boxes()), lines, self.clock)
+            terms = Terms(facts, self.block, self.shared, self._boxes(), least_of(self.assume))
+            execution = Execution(facts, terms, lines, self.clock)
             sizes = dict(self.example.sizes) if self.example else {}
             proof = Proof(execution, self.shared, sizes, self.clock)
         except UnsupportedError as wrong:
-            gap = Gap("unsupported", (lines[wrong.at],), "this is not followed", wrong.reason, wrong.help)
-            return self._say(OPEN, [gap])
+            return self._say(OPEN, [_unsupported(wrong, lines)])
         self.proof = proof
+        try:
+            return self._shown(proof, execution)
+        except UnsupportedError as wrong:
+            return self._say(OPEN, [_unsupported(wrong, lines)])
+
+    def _shown(self, proof: Proof, execution: Execution) -> Verdict:
+        """What comes of the obligations."""
         self._describe(execution)
         self._set_ranges(execution)
         pointers = {one.title for one in self.kernel.parameters if one.type.width == 64}  # also those that are not used
@@ -190,7 +197,7 @@ class _Proving:
         values += [one.condition for one in execution.notes.decisions]
         values += [fact for loop in execution.notes.loops for fact in (*loop.limits, *loop.facts)]
         used = {str(atom.detail) for atom in leaves(values)}
-        self.flat: list[str] = []
+        self.flat = []
         for axis, extent in zip(AXES, self.block, strict=True):
             most = LARGEST // extent if axis == "x" else 65535
             unsaid = 2 if axis == "x" else 1  # a grid of one block is said, or shown by the example
@@ -353,6 +360,10 @@ class _Proving:
         if proof.execution.notes.loops:
             found.append("loops end, and no loop makes 2^31 turns")
         return found
+
+
+def _unsupported(wrong: UnsupportedError, lines: Sequence[int]) -> Gap:
+    return Gap("unsupported", (lines[wrong.at],), "this is not followed", wrong.reason, wrong.help)
 
 
 def _gaps(open: Sequence[Obligation]) -> list[Gap]:

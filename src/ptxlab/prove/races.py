@@ -88,8 +88,20 @@ class Races:
         any_turns = [Reached(one, dict.fromkeys(one.segment.loops, FREE)) for one in self.objects.accesses]
         for one, other in _conflicting(self.objects.groups(any_turns)):
             pair = Pair(None, (one.turns, other.turns), same_block=True, may_be_one=True)
-            if any(group.first.unit in PHASED for group in (one, other)) or _meet(one, other):
+            is_tensor = one.object.space == "tensor"
+            if is_tensor and self._is_in_order(one, other):
+                about = "no race on tensor memory between MMAs of a thread"
+                lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
+                yield Obligation("race tensor", lines, "proved", about, argument="they are executed in their order")
+            elif is_tensor or any(group.first.unit in PHASED for group in (one, other)) or _meet(one, other):
                 yield self.race(one, other, pair, milliseconds)
+
+    def _is_in_order(self, one: Group, other: Group) -> bool:
+        """Whether both are MMAs of one thread."""
+        if self.orders is None or any(group.first.unit != "tcgen05" for group in (one, other)):
+            return False
+        masks = {self.orders.place(group.first).mask for group in (one, other)}
+        return len(masks) == 1 and next(iter(masks)).bit_count() == 1
 
     def race(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> Obligation:
         """Show that two accesses do not conflict."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.flow import Facts
 from ptxlab.flow.engine import Node
 from ptxlab.flow.expressions import Linear
 from ptxlab.flow.ranges import Bounds
-from ptxlab.flow.symbolic import LONG
+from ptxlab.flow.symbolic import LONG, WORD
 from ptxlab.isa import Match
 from ptxlab.isa.special_registers import SpecialKind
 from ptxlab.isa.types import Type
@@ -18,7 +19,10 @@ from .maps import coordinates_of
 from .segments import Path, State
 from .terms import FALSE, TRUE, Loop, Symbol, Terms, conjuncts
 
-ASKED = frozenset("membermask read size parity count bytes a_desc b_desc".split())
+if TYPE_CHECKING:
+    from .tensor_memory import Allocation
+
+ASKED = frozenset("membermask read size parity count bytes a_desc b_desc idesc taddr columns".split())
 """Operands that say which lanes wait for each other, how much is copied, for what is waited, and what an MMA reads."""
 SHARED = ("param", "const", "global", "shared", "shared::cta")
 MOST_DEPTH = 60  # of operations in each other
@@ -31,6 +35,10 @@ class Registers:
         self.facts, self.terms, self.lines = facts, terms, lines
         self.relevant = _relevant(facts)
         """Those that decide where threads go and which memory they access."""
+        self.allocations: dict[Linear, Allocation] = {}
+        """Of tensor memory, by the address in shared memory at which its address is."""
+        self.is_synchronized: Callable[[Allocation, Path], bool] = lambda *_: False
+        """Whether a barrier is between an allocation and a place on a path, at the moment."""
 
     def guard(self, at: int, state: State, path: Path) -> Linear:
         """Under which condition an instruction runs, given that its path is taken."""
@@ -73,12 +81,12 @@ class Registers:
         """A value of which nothing is known."""
         return self.terms.symbol(Symbol(reason, self.lines[at], loops, is_same), type)
 
-    def write(self, at: int, guard: Linear, state: State, loops: tuple[Loop, ...]) -> None:
+    def write(self, at: int, guard: Linear, state: State, loops: tuple[Loop, ...], path: Path = ()) -> None:
         """Put what an instruction computes into the registers that matter."""
         written: State = {}
         for register in self.facts.effects.writes[at]:
             if register in self.relevant:
-                value = self._result((at, register), state, loops)
+                value = self._allocated(at, register, state, path) or self._result((at, register), state, loops)
                 if value.depth > MOST_DEPTH:
                     value = self.symbol("an expression that is too large", at, loops, value.type)
                 if guard != TRUE:
@@ -88,6 +96,23 @@ class Registers:
                     value = self.terms.choose(guard, value, before)
                 written[register] = value
         state.update(written)
+
+    def _allocated(self, at: int, register: int, state: State, path: Path) -> Linear | None:
+        """The address of tensor memory, where that is what is loaded."""
+        match, instruction = self.facts.matches[at], self.facts.instructions[at]
+        if not self.allocations or match is None or match.effects.steps or match.effects.converges:
+            return None
+        loads = [(one.kind, one.space, one.bytes) for one in match.effects.accesses]
+        if loads != [("load", "shared", 4)] or len(self.facts.effects.writes[at]) != 1:
+            return None
+        (operand,) = (one for one, expected in zip(instruction.operands, match.expected, strict=True)
+                      if expected.kind == "address")  # fmt: skip
+        allocation = self.allocations.get(self.read(at, operand, address_type(operand), state, ()))
+        if allocation is None or not self.is_synchronized(allocation, path):
+            return None
+        return self.terms.fit(
+            self.terms.symbol(allocation.base, WORD, (0, 511)), WORD, self.terms.type_of((at, register))
+        )
 
     def _result(self, node: Node, state: State, loops: tuple[Loop, ...]) -> Linear:
         at, terms = node[0], self.terms

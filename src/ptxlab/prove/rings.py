@@ -23,7 +23,7 @@ from .intervals import Pair
 from .orders import Before, Orders, turns_of
 from .phases import Arriver, Mbarrier, Visit
 from .questions import Obligation, Questions
-from .segments import Event
+from .segments import Access, Event, Segment
 from .solver import z3
 
 KIND = "mbarrier"
@@ -77,8 +77,8 @@ class Rings:
         yield self._said("an mbarrier is initialized before it is used", is_ready, [first, *events], "order",
                          "no barrier is between the two")  # fmt: skip
         for arriver in mbarrier.arrivers:
-            for number, visit in enumerate(arriver.visits()):
-                phase = len(arriver.before) if visit is arriver.looped else number
+            for visit in arriver.visits():
+                phase = arriver.phase(visit)
                 for event in (visit.event, *mbarrier.copies.get(visit.event, ())):
                     yield self._said("an arrival comes after the phase before it is complete",
                                      self._follows(mbarrier, event, visit, phase), [event], "order",
@@ -119,7 +119,9 @@ class Rings:
             return True
         looped = arriver.looped
         distance = looped.first - visit.first + visit.spacing * (after - last)
-        return looped.spacing == visit.spacing and self._passed(looped.event, visit, distance, True)
+        ends = [one.event for one in (looped, arriver.last) if one is not None]
+        is_passed = all(self._passed(event, visit, distance, True) for event in ends)
+        return looped.spacing == visit.spacing and is_passed
 
     def _passed(self, event: Event, visit: Visit, distance: int, is_looped: bool) -> bool:
         known = list(self.orders.happened(self.orders.place_of(event), visit.event, visit.mask))
@@ -134,7 +136,10 @@ class Rings:
         chains += [[visit for visit, _ in mbarrier.waits if visit.mask & mask] for mask in masks]
         for chain in chains:
             for one, other in pairwise(chain):
-                yield self._implied(other.event, one.event, None, milliseconds, "no phase is left out")
+                if other.event.left is None:
+                    yield self._implied(other.event, one.event, None, milliseconds, "no phase is left out")
+                else:
+                    yield self._come_before(other.event, one.event, milliseconds)
             for one in chain:
                 if one.event.loops:
                     yield self._implied(one.event, one.event, 1, milliseconds, "no phase is left out")
@@ -180,9 +185,15 @@ class Rings:
         if distance < 0 and same:
             return self._said(about, False, lines, "", "it comes after it")
         counter = given.loops[0].counter
-        facts.append(terms.at_most(linear(LONG, max(distance, 0)), counter))
+        facts.append(terms.at_most(linear(LONG, max(distance + event.starts, 0)), counter))
         now = counter.plus(linear(LONG, -distance))
         return self._come_in(given, event, now, None if same else linear(LONG, 0), facts, milliseconds, about)
+
+    def _come_before(self, given: Event, event: Event, milliseconds: int) -> Obligation:
+        """That where an event after a loop comes another one has come in its last turn, if that is not too early."""
+        terms, counter = self.orders.threads.terms, event.loops[0].counter
+        facts = [terms.at_most(linear(LONG, event.starts), counter)]
+        return self._come_in(given, event, counter, None, facts, milliseconds, "no phase is left out")
 
     def _come_in(self, given: Event, event: Event, now: Linear | None, known: Linear | None, facts: list[Linear],
                  milliseconds: int, about: str) -> Obligation:  # fmt: skip
@@ -212,16 +223,31 @@ class Rings:
 
     # What is complete at the end.
 
-    def show_exits(self, milliseconds: int) -> Iterator[Obligation]:
+    def show_exits(self, segments: Sequence[Segment], milliseconds: int) -> Iterator[Obligation]:
         """Show that for each copy which an mbarrier completes some thread waits, before the block ends."""
         for mbarrier in self.orders.mbarriers:
             for arriver in mbarrier.arrivers:
-                for number, visit in enumerate(arriver.visits()):
+                for visit in arriver.visits():
+                    number = arriver.phase(visit)
                     for copy in mbarrier.copies.get(visit.event, ()):
                         found = [self._awaited(copy, number, arriver, one, phase, milliseconds)
                                  for one, phase in mbarrier.waits]  # fmt: skip
                         lines = (copy.line, *(one.event.line for one, _ in mbarrier.waits))
                         yield copy_at_exit(lines, any(found), "an mbarrier's wait")
+        for access in (one for segment in segments for one in segment.accesses if one.unit == "tcgen05"):
+            commits = [(visit, arriver, one.waits) for one in self.orders.mbarriers for arriver in one.arrivers
+                       for visit in arriver.visits() if self._is_committed(access, visit.event)]  # fmt: skip
+            found = [self._awaited(visit.event, arriver.phase(visit), arriver, wait, phase, milliseconds)
+                     for visit, arriver, waits in commits for wait, phase in waits]  # fmt: skip
+            yield copy_at_exit((access.line,), any(found), "a commit, and an mbarrier's wait")
+
+    def _is_committed(self, access: Access, event: Event) -> bool:
+        """Whether a commit comes after an access of a thread, on every path."""
+        target = self.orders.place(access)
+        is_after = event.covers is not None and access.epoch < event.number
+        is_near = not event.loops or event.loops == access.segment.loops
+        is_its = target.mask & ~self.orders.masks[event] == 0 and self.orders.others[event] <= target.others
+        return is_after and is_near and is_its
 
     def _awaited(
         self, copy: Event, number: int, arriver: Arriver, wait: Visit, phase: int, milliseconds: int

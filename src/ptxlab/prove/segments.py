@@ -42,7 +42,8 @@ class Access:
     unit: str = ""
     """Of an asynchronous operation, which starts at the end of its segment: what completes it.
 
-    `mbarrier`: a phase of one; `phase`: the same, of the bytes of the mbarrier itself."""
+    `mbarrier`: a phase of one; `phase`: the same, of the bytes of the mbarrier itself; `tcgen05`: a phase at which its
+    thread arrives by a commit."""
     epoch: int = 0
     """How many events were noted before it."""
     alike: int = 0
@@ -68,8 +69,9 @@ class Access:
 class Event:
     """Where a thread orders what it does with what others do, by all threads for which `path` holds.
 
-    `init`, `arrive`, `wait` of an mbarrier, and `copy`, which completes bytes of it; `barrier` of the block, `warp`;
-    `fence` of the proxies; `group`, a wait for groups of asynchronous operations of its own.
+    `init`, `arrive`, `wait` of an mbarrier, and `copy`, which completes bytes of it; `barrier` of the block, `part` of
+    it, `warp`; `converge`, where lanes of a warp wait for each other but memory is not ordered; `fence` of the proxies;
+    `tensor`, a fence of tensor memory; `group`, a wait for groups of asynchronous operations of its own.
     """
 
     kind: str
@@ -83,9 +85,15 @@ class Event:
     """Of a `group`, the one after it; of others, the one that they are in."""
     address: Linear | None = None
     value: Linear | None = None
-    """The count of an `init` or an arrival, the parity of a wait."""
+    """The count of an `init` or an arrival, the parity of a wait, the number of a barrier."""
     bytes: int = 0
-    """Those that an arrival expects, or a copy completes."""
+    """Those that an arrival expects, or a copy completes; of a `part`, its threads."""
+    covers: int | None = None
+    """Of an arrival by `tcgen05.commit`: how many events are before the last MMA that it comes after."""
+    starts: int = 0
+    """The first turn of its loop that it comes in."""
+    left: Loop | None = None
+    """Of an event after a loop that depends on its last turn: that loop. It counts as one in the turn after that."""
 
 
 @dataclass(eq=False)

@@ -21,6 +21,7 @@ from ptxlab.isa.types import Type, type_named
 SHARED_BYTES = 1 << 20  # more than any GPU has
 TRUE, FALSE = linear(PREDICATE, 1), linear(PREDICATE, 0)
 MOST_TURNS = 1 << 31  # of a loop: an assumption of every proof
+LARGEST = (1 << 31) - 1  # that an integer parameter is: another one
 AXES = "xyz"
 MOST = (MOST_BLOCKS, 65535, 65535)  # blocks, by axis
 INTEGER = type_named("s64")
@@ -60,6 +61,8 @@ class Loop:
     """What holds where it is left, by each way out of it."""
     returns: bool = False
     """Whether a thread may exit in it."""
+    ends: tuple[Linear, ...] = ()
+    """What holds after it as it has ended, if there is one way out of it."""
 
     def __repr__(self) -> str:
         return f"turn of the loop at line {self.line}"
@@ -75,6 +78,8 @@ class Symbol:
     is_uniform: bool = False
     address: Linear | None = None
     """Where it was loaded from: it is the same only in threads that have the same address."""
+    columns: int = 0
+    """Of the address of tensor memory: how many are allocated."""
 
     def __repr__(self) -> str:
         return f"{self.reason} (line {self.line})"
@@ -89,10 +94,11 @@ class Terms(Symbolic):
     """Builds the terms of one kernel with a block of given extents."""
 
     def __init__(
-        self, facts: Facts, block: tuple[int, int, int], shared: int = 0, boxes: Mapping[str, Box] | None = None
-    ) -> None:
+        self, facts: Facts, block: tuple[int, int, int], shared: int = 0, boxes: Mapping[str, Box] | None = None,
+        least: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(facts)
-        self.block, self.shared = block, shared
+        self.block, self.shared, self._least = block, shared, least or {}
         self.boxes = boxes or {}
         """What a copy by each tensor map moves."""
 
@@ -102,9 +108,15 @@ class Terms(Symbolic):
         """A value that is a symbol, perhaps between bounds."""
         return self._atom(HELD, symbol, type, bounds, key=id(symbol))
 
-    def counter(self, loop: Loop) -> Linear:
-        """The number of a turn of a loop."""
-        return self._atom(COUNTER, loop, LONG, (0, MOST_TURNS - 1), key=id(loop))
+    def counter(self, loop: Loop, most: int = MOST_TURNS - 1) -> Linear:
+        """The number of a turn of a loop, which is at most so much."""
+        return self._atom(COUNTER, loop, LONG, (0, most), key=(id(loop), most))
+
+    def bounds_of_parameter(self, variable: ir.Variable, offset: int, type: Type) -> Bounds | None:
+        """What an integer parameter is between: an assumption of every proof."""
+        if offset or variable.dimensions or type.width != variable.type.width or type.width != 32:
+            return None  # of 64 bits, it may be an array
+        return (min(self._least.get(variable.title, 0), LARGEST), LARGEST)
 
     def bounded(self, atom: Atom, most: int) -> Linear:
         """A number that is at most so much, for what is known of an atom."""

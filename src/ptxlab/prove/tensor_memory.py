@@ -1,0 +1,152 @@
+"""Tensor memory: what `tcgen05` instructions read and write, and how threads know that they are complete.
+
+An address is what an allocation wrote to shared memory, and a distance from there: lanes in its upper half, columns in
+its lower one. Every access is taken to be to all lanes of its columns. MMAs are complete when an mbarrier says so at
+which their thread arrives by a commit after them; loads when their warp has waited for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ptxlab.flow.expressions import Linear, linear
+from ptxlab.flow.symbolic import LONG, WORD
+from ptxlab.isa import Match
+from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor
+from ptxlab.isa.units.tensor_memory import SHAPES, SPLIT
+
+from .alike import LANES
+from .descriptors import tensor_matrix
+from .segments import Here, Path, Segment, UnsupportedError
+from .terms import Symbol, is_uniform
+
+if TYPE_CHECKING:
+    from .effects import Effects
+
+CELL = 4  # bytes of a column of a lane
+WORK, LOADS = "tcgen05", "tcgen05.ld"  # units of asynchronous operations
+STRONG = "relaxed.cta"
+PLAIN_KINDS = ("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8")
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """Columns of tensor memory, whose address is in shared memory."""
+
+    address: Linear
+    base: Symbol
+    path: Path
+    epoch: int
+
+
+class TensorMemory:
+    """Notes what instructions do to tensor memory."""
+
+    def __init__(self, effects: Effects) -> None:
+        self.effects, self.terms, self.notes = effects, effects.terms, effects.notes
+        self._covered: tuple[Path, tuple[object, ...], int] = ((), (), 0)
+        """The path and the loops of the last MMA, and how many events were before it."""
+
+    def happen(self, here: Here, match: Match, names: set[str]) -> Segment | None:
+        """Note what an instruction does; the segment after it. None: it is not followed."""
+        modifiers = match.candidate.modifiers
+        if len(names) != 1 or getattr(modifiers, "cta_group", None) == "cta_group::2":
+            return None
+        (name,) = names
+        if name in ("relinquish", "fence_before"):
+            return here.segment
+        if name == "fence_after":
+            self.notes.event("tensor", here)
+            return here.segment
+        if name == "allocate":
+            return here.segment if self._allocate(here, match) else None
+        if name == "wait":
+            return self._wait(here)
+        after = self.notes.segment(here.loops)
+        here.segment.successors.append((after, None))
+        done = {"multiply": self._multiply, "load": self._load, "commit": self._commit, "free": self._free}.get(name)
+        return after if done is not None and done(here, match) else None
+
+    def _allocate(self, here: Here, match: Match) -> bool:
+        columns = self.effects.operand(here, match, "columns")
+        if columns is None or not columns.is_constant or here.loops:
+            return False
+        address = self.effects.access(here, match, "dst", "store", "shared", 4, "weak")
+        here.segment.accesses[-1].alike = LANES  # one lane of the warp stores
+        base = Symbol("tensor memory", self.notes.lines[here.at], (), True, columns.constant)
+        path = tuple(one for one in here.path if is_uniform([one], lambda _: False))
+        self.effects.registers.allocations[address] = Allocation(address, base, path, len(self.notes.events))
+        return True
+
+    def _wait(self, here: Here) -> Segment:
+        """Note a wait of a warp for its loads."""
+        after = self.notes.segment(here.loops)
+        here.segment.successors.append((after, None))
+        after.units, after.condition, after.commits, after.waits = (LOADS,), here.guard, 1, 0
+        self.notes.event("group", here, after)
+        return after
+
+    def _put(self, here: Here, kind: str, address: Linear | None, columns: int, unit: str) -> bool:
+        """Note an access to columns from an address on."""
+        if address is None:
+            return False
+        near = {atom: factor for atom, factor in address.terms if factor % (1 << 16)}  # without lanes
+        column = linear(WORD, address.constant % (1 << 16), near)
+        bases = [atom for atom in near if isinstance(atom.detail, Symbol) and atom.detail.columns and near[atom] == 1]
+        if len(bases) != 1:
+            raise UnsupportedError(here.at, "which tensor memory this is is not known")
+        offset = column.plus(linear(WORD, 0, {bases[0]: 1}), -1).times(CELL)
+        self.effects.put(here, kind, "tensor", CELL * columns, CELL, CELL, "weak",
+                         offset.plus(linear(WORD, 0, {bases[0]: 1})), is_collective=False, unit=unit)  # fmt: skip
+        return True
+
+    def _multiply(self, here: Here, match: Match) -> bool:
+        """Note what an MMA reads of shared memory, and its accumulators."""
+        modifiers, named = match.candidate.modifiers, {one.name for one in match.expected}
+        bits = self.effects.operand(here, match, "idesc")
+        is_plain = getattr(modifiers, "kind", None) in PLAIN_KINDS
+        if not is_plain or named != {"d", "a_desc", "b_desc", "idesc", "enable_d"} or bits is None:
+            return False
+        if not bits.is_constant:
+            raise UnsupportedError(here.at, "the instruction descriptor is not a constant")
+        found = InstructionDescriptor.decode(bits.constant, modifiers.kind.partition("::")[2])
+        sides = (("a_desc", found.rows, found.transpose_a), ("b_desc", found.columns, found.transpose_b))
+        for name, rows, is_across in sides:
+            given = self.effects.operand(here, match, name, LONG)
+            assert given is not None
+            matrix = tensor_matrix(self.terms, given, rows, is_across)
+            if matrix is None:  # the stage of a ring, for one, is found in a later round
+                matrix = self.effects.registers.symbol(f"the descriptor `{name}`", here.at, here.loops, LONG), 16
+            address, bytes = matrix
+            self.effects.put(here, "load", "shared", bytes, 16, 1, "weak", address, is_collective=False, unit=WORK)
+        self._covered = (here.path, here.loops, len(self.notes.events))
+        return self._put(here, "update", self.effects.asynchronous.address(here, match, "d", WORD), found.columns, WORK)
+
+    def _load(self, here: Here, match: Match) -> bool:
+        modifiers = match.candidate.modifiers
+        shape, count = SHAPES.get(modifiers.shape), str(modifiers.num).removeprefix("x")
+        is_plain = shape is not None and not any(SPLIT in one for one in shape.threads) and count.isdecimal()
+        if shape is None or not is_plain or "split" in {one.name for one in match.expected}:
+            return False
+        columns = shape.columns * int(count) * (2 if getattr(modifiers, "pack_16b", False) else 1)
+        return self._put(here, "load", self.effects.asynchronous.address(here, match, "taddr", WORD), columns, LOADS)
+
+    def _free(self, here: Here, match: Match) -> bool:
+        columns = self.effects.operand(here, match, "columns")
+        if columns is None or not columns.is_constant:
+            return False
+        is_put = self._put(here, "store", self.effects.operand(here, match, "taddr"), columns.constant, "")
+        here.segment.accesses[-1].alike = LANES
+        return is_put
+
+    def _commit(self, here: Here, match: Match) -> bool:
+        """Note an arrival that comes when the MMAs of this thread so far are complete."""
+        if "mask" in {one.name for one in match.expected} or match.candidate.modifiers.read:
+            return False
+        address = self.effects.access(here, match, "mbar", "update", "shared", 8, STRONG, "phase")
+        path, loops, epoch = self._covered
+        is_near = (path, loops) == (here.path, here.loops)
+        self.notes.event("arrive", here, address=address, value=linear(WORD, 1), covers=epoch if is_near else 0)
+        here.segment.accesses[-1].epoch = len(self.notes.events)
+        return True
