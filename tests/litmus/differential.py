@@ -96,9 +96,8 @@ def _runs(
     for seed in range(seeds):
         placement = places[(number + seed * 2 // seeds) % len(places)]
         yield placement, f"seed {seed + number}", emulate(test, placement, [seed + number])
-    alone = [] if on_node else [placement for placement in places if not placement.gpus]
-    if alone:
-        placement = alone[(number + 2) % len(alone)]
+    if limit:
+        placement = places[(number + 2) % len(places)]
         yield placement, "explored", explore_all(test, placement, limit)
 
 

@@ -12,7 +12,7 @@ GROUPS = 6
 
 def test_the_emulator_agrees_with_the_model_on_several_gpus() -> None:
     counts: Counter[str] = Counter()
-    found = [str(one) for number in range(14) for one in compare(number, counts, seeds=3, gpus=3)]
+    found = [str(one) for number in range(14) for one in compare(number, counts, seeds=3, limit=0, gpus=3)]
     assert found == []
     assert counts["race-free"] >= 3
     assert counts["racy"] >= 3

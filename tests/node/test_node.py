@@ -103,6 +103,47 @@ def test_narrower_scopes_do_not_order_with_another_gpu(how: str) -> None:
         assert "data-race" in codes(node, seed=seed)
 
 
+def test_all_schedules_of_two_gpus_are_explored() -> None:
+    for how, codes_of_all in ((RIGHT["fences"], []), (WRONG["fence.gpu"], ["data-race"])):
+        node, kernel, arrays = message_passing(*how)
+        for rank in range(2):
+            node[rank].launch(kernel, 1, 1, [*arrays, rank])
+        found = node.explore(every=True)
+        assert found.is_complete
+        assert found.executions > 1
+        assert [one.code for one in found.diagnostics] == codes_of_all
+        assert {int(outcome.arrays[2][0]) for outcome in found.outcomes} == {42}
+        assert arrays[2].data[0] == 0  # memory is as before, and the launches are still to be run
+        assert codes(node, schedule=found.outcomes[0].schedule) == codes_of_all
+        assert arrays[2].numpy() == 42
+
+
+def test_exploring_follows_streams_and_events() -> None:
+    for is_ordered, values in ((True, {0x01010101}), (False, {0, 0x01010101})):
+        node = ptxlab.node(2)
+        source, copy = node[0].zeros(1, np.uint32), node[1].zeros(1, np.uint32)
+        stream = node[1].stream()
+        node[0].fill(source, 1)
+        if is_ordered:
+            stream.wait(node[0].record())
+        stream.copy(copy, source)
+        found = node.explore(every=True)
+        assert found.is_complete
+        assert {int(outcome.arrays[1][0]) for outcome in found.outcomes} == values
+        assert bool(found.diagnostics) != is_ordered
+
+
+def test_a_hang_of_two_gpus_is_found_by_exploring() -> None:
+    node, kernel, arrays = message_passing("")
+    for rank in range(2):
+        node[rank].launch(kernel, 1, 1, [*arrays, rank])
+    (found,) = node.explore().diagnostics
+    assert (found.code, found.message) == ("hang", "rank 1 waits for a change that never comes")
+    assert "which nothing has written since the launch" in found.notes[0]
+    with pytest.raises(ValueError, match="nothing was launched"):
+        ptxlab.node(2).explore()
+
+
 def test_the_same_scopes_order_blocks_of_one_gpu() -> None:
     node, kernel, arrays = message_passing(*WRONG["release.gpu"][:1], "ld.acquire.gpu.global.u32 %f, [%flag];")
     first, second = node[0].stream(), node[0].stream()

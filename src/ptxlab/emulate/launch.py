@@ -72,10 +72,12 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
 
 
 def compiled_for(
-    emulated: EmulatedModule, kernel: ir.Function, options: LaunchOptions, arithmetic: Arithmetic, until: float | None
-) -> Compiled:
-    """A kernel as a launch with these options runs it."""
-    preemption = POINTS if options.seed else NEVER
+    emulated: EmulatedModule, kernel: ir.Function, options: LaunchOptions, arithmetic: Arithmetic, until: float | None,
+    preemption: int | None = None,
+) -> Compiled:  # fmt: skip
+    """A kernel as a launch with these options runs it; `preemption` is where threads may stop, if not by the seed."""
+    if preemption is None:
+        preemption = POINTS if options.seed else NEVER
     checks = bool(options.detectors)
     module, digest = emulated.module, emulated.digest
     record = None if options.record is None else options.record.recorded

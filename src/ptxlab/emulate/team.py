@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -72,13 +73,45 @@ class TeamGrid:
 
 def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
     """Run grids at the same time, each once those before it are complete; all have one seed and one time limit."""
-    if len(grids) > MOST_GRIDS:
-        raise ValueError(f"{len(grids)} grids: at most {MOST_GRIDS} run together")
     first = grids[0].options
     runtime_code(first.record is not None)
     started = time.perf_counter()
     until = None if first.timeout is None else started + first.timeout
+    try:
+        with joined(grids, space, until) as running:
+            outcome = running[0].run(until, first.progress)
+            result = Result(seconds=time.perf_counter() - started)
+            for launch in running:
+                launch.textures.write_back()
+            result.output = output_of(running)
+            result.diagnostics = diagnostics_of(running, grids, outcome, first)
+            _finish_recordings(running, outcome, result.diagnostics)
+            result.coverage = Coverage((schedule_of(running[0]),))
+            timeline = _timeline(running, grids)
+            result.read_timeline = lambda: timeline
+    except UncompiledError as wrong:
+        return Result([wrong.diagnostic])
+    if outcome == "interrupted":
+        raise Interrupted(result.diagnostics)
+    return result
+
+
+class UncompiledError(Exception):
+    """The time was over before all kernels of a team were compiled."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        self.diagnostic = diagnostic
+
+
+@contextmanager
+def joined(
+    grids: Sequence[TeamGrid], space: AddressSpace, until: float | None, preemption: int | None = None
+) -> Iterator[list[RunningLaunch]]:
+    """Grids about to run at the same time; `preemption` is where threads may stop, by default as the seed has it."""
+    if len(grids) > MOST_GRIDS:
+        raise ValueError(f"{len(grids)} grids: at most {MOST_GRIDS} run together")
     running: list[RunningLaunch] = []
+    kept: list[Any] = []
     try:
         first_block = 0
         kinds: dict[tuple[int, SourceSpan | None], int] = {}
@@ -89,28 +122,22 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
                                 grid.hidden, grid.host_line, grid.order, before, is_kernel=grid.is_kernel,
                                 stream=grid.stream)  # fmt: skip
             try:
-                running.append(_prepare(grid, place, space, until))
+                running.append(_prepare(grid, place, space, until, preemption))
             except OutOfTimeError:
-                return Result([uncompiled(grid.emulated.module, grid.kernel, first.timeout)])
+                found = uncompiled(grid.emulated.module, grid.kernel, grid.options.timeout)
+                raise UncompiledError(found) from None
             first_block += _steps(running[-1]) << STEP_SHIFT
         kept = _join(running, grids)
-        outcome = running[0].run(until, first.progress)
-        result = Result(seconds=time.perf_counter() - started)
-        for launch in running:
-            launch.textures.write_back()
-        result.output = "".join(text for launch in running for text in launch.services.output)
-        result.diagnostics = _diagnostics(running, grids, outcome, first)
-        _finish_recordings(running, outcome, result.diagnostics)
-        result.coverage = Coverage((schedule_of(running[0]),))
-        timeline = _timeline(running, grids)
-        result.read_timeline = lambda: timeline
+        yield running
     finally:
         for launch in running:
             launch.end()
-    kept.clear()
-    if outcome == "interrupted":
-        raise Interrupted(result.diagnostics)
-    return result
+        kept.clear()
+
+
+def output_of(running: Sequence[RunningLaunch]) -> str:
+    """What kernels have printed."""
+    return "".join(text for launch in running for text in launch.services.output)
 
 
 def _steps(launch: RunningLaunch) -> int:
@@ -118,14 +145,16 @@ def _steps(launch: RunningLaunch) -> int:
     return -(-math.prod(launch.grid) >> STEP_SHIFT)
 
 
-def _prepare(grid: TeamGrid, place: LaunchPlace, space: AddressSpace, until: float | None) -> RunningLaunch:
+def _prepare(
+    grid: TeamGrid, place: LaunchPlace, space: AddressSpace, until: float | None, preemption: int | None
+) -> RunningLaunch:
     """One of the grids, about to run."""
     module, options = grid.emulated.module, grid.options
     arithmetic = arithmetic_of(module, grid.kernel, grid.emulated.digest, options)
     configuration = configure(module, grid.kernel, options, arithmetic)
     if place.first_block + math.prod(configuration.grid) > MOST_STEPS << STEP_SHIFT:
         raise ValueError(f"a grid of {math.prod(configuration.grid)} blocks: too many run together")
-    compiled = compiled_for(grid.emulated, grid.kernel, options, arithmetic, until)
+    compiled = compiled_for(grid.emulated, grid.kernel, options, arithmetic, until, preemption)
     grid.emulated.memory.host.ran_on = None
     threads, shared = math.prod(configuration.block), compiled.variables.dynamic_offset + configuration.shared
     if grid.is_kernel:
@@ -210,7 +239,7 @@ def _timeline(running: Sequence[RunningLaunch], grids: Sequence[TeamGrid]) -> Ti
     return Timeline(tuple(spans), "turns of warps", shared_clock=True, places=("rank", "stream"))
 
 
-def _diagnostics(
+def diagnostics_of(
     running: Sequence[RunningLaunch], grids: Sequence[TeamGrid], outcome: str | None, options: LaunchOptions
 ) -> list[Diagnostic]:
     """What was found, by the detectors that were asked for."""

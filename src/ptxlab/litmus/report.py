@@ -189,8 +189,7 @@ def report(
     if device != "cpu" and judgement is not None and judgement.hangs:
         made.not_run = "it may wait at a barrier for ever"
     if made.not_run is None:
-        needs_one = device != "cpu" or seeds is None  # a GPU, or all schedules of one
-        places = [one for one in placements(test) if not (needs_one and one.gpus)]
+        places = [one for one in placements(test) if device == "cpu" or not one.gpus]
         if not places:
             made.not_run = "no placement on one GPU is as it says"
         for placement in places if every else places[:1]:

@@ -17,7 +17,7 @@ from ptxlab.litmus.executions import Final
 from ptxlab.litmus.kernel import Kernel, write_kernel
 from ptxlab.litmus.placements import Placement
 from ptxlab.litmus.program import Litmus
-from ptxlab.node import node
+from ptxlab.node import Array, Node, node
 from ptxlab.report import Diagnostic, KernelError
 from ptxlab.syntax import parse
 
@@ -80,8 +80,12 @@ def explore_all(test: Litmus, placement: Placement, limit: int = 10_000, timeout
     kernel = write_kernel(test, placement)
     memory, results = _arrays(kernel, 1)
     args = [memory, results, 1, np.zeros(1, np.uint32)]
-    entry, grid, block, cluster = _shape(kernel, 1)
-    found = explore(entry, grid, block, args, cluster=cluster, limit=limit, timeout=timeout, every=True)
+    if placement.gpus:
+        machine, _ = _launched_on_node(kernel, placement.gpus, memory, results)
+        found = machine.explore(limit=limit, timeout=timeout, every=True)
+    else:
+        entry, grid, block, cluster = _shape(kernel, 1)
+        found = explore(entry, grid, block, args, cluster=cluster, limit=limit, timeout=timeout, every=True)
     seen = Observed(runs=found.executions, explored=found.is_complete)
     seen.found = {one.code: one for one in reversed(found.diagnostics)}
     for outcome in found.outcomes:
@@ -129,13 +133,19 @@ def _launch_on_node(
     kernel: Kernel, gpus: Sequence[int], memory: Data, results: Data, timeout: float, seed: int
 ) -> tuple[Result, Data, Data]:
     """Run a test on several GPUs: what came of it, and what memory and the results are then."""
+    machine, arrays = _launched_on_node(kernel, gpus, memory, results)
+    launched = machine.synchronize(timeout=timeout, seed=seed, on_error="collect")
+    return launched, arrays[0].numpy(), arrays[1].numpy()
+
+
+def _launched_on_node(kernel: Kernel, gpus: Sequence[int], memory: Data, results: Data) -> tuple[Node, list[Array]]:
+    """A node on which a test is launched, and the arrays of that: memory and results first."""
     machine = node(len(gpus))
     entry, _, block, cluster = _shape(kernel, 1)
     arrays = [machine[0].array(data) for data in (memory, results, np.zeros(1, np.uint32))]
     for device, first, count in zip(machine, accumulate(gpus, initial=0), gpus, strict=False):
         device.launch(entry, count, block, [*arrays[:2], first, arrays[2]], cluster=cluster)
-    launched = machine.synchronize(timeout=timeout, seed=seed, on_error="collect")
-    return launched, arrays[0].numpy(), arrays[1].numpy()
+    return machine, arrays
 
 
 def _shape(kernel: Kernel, instances: int) -> tuple[Any, int, int, int | None]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -23,7 +23,7 @@ from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory, Snap
 from ptxlab.emulate.runtime.order.devices import MOST_GRIDS
 from ptxlab.emulate.team import TeamGrid, run_team
 from ptxlab.isa.gpus import gpu_named
-from ptxlab.launch import module_of
+from ptxlab.launch import EXPLORED, module_of
 from ptxlab.launch.contexts import context_of
 from ptxlab.node.arrays import Array, Memory, in_host_memory
 from ptxlab.node.graphs import Graph, capture
@@ -31,6 +31,9 @@ from ptxlab.node.operations import Operation, after
 from ptxlab.node.streams import Event, Stream
 from ptxlab.report import KernelError, is_failure
 from ptxlab.services import service
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.search.explore import Exploration, ExploredTeam
 
 MOST_GPUS = 16
 MOST_RECORDED = 256  # operations that are recorded together
@@ -164,6 +167,7 @@ class Node:
         *,
         seed: int = 0,
         seeds: int | Iterable[int] | None = None,
+        schedule: str | Sequence[int] | None = None,
         detectors: bool | Iterable[str] = True,
         timeout: float | None = None,
         record: Record | None = None,
@@ -172,14 +176,14 @@ class Node:
         """Run all that was launched, and wait for it.
 
         Blocks of all GPUs take turns, in an order that `seed` chooses: the same seed, the same run. With `seeds`, that
-        many schedules are tried until one finds something; memory is then as after the first of them. With `record`,
+        many schedules are tried until one finds something; memory is then as after the first of them. `schedule` is one
+        that `node.explore` names. With `record`,
         each launch, copy and fill is recorded to a file of the folder that it names; `result.traces` has them. The
         other keywords are those of `kernel.launch`.
         """
-        if record is not None and seeds is not None:
-            raise ValueError("`record` and `seeds`: a recording is of one schedule, by its `seed`")
-        if self.capturing is not None:
-            raise RuntimeError("a graph is being captured, which nothing can be waited for in")
+        if record is not None and (seeds is not None or schedule is not None):
+            raise ValueError("`record` with `seeds` or `schedule`: a recording is of one schedule, by its `seed`")
+        self._refuse_capture()
         queue, self._queue = self._queue, []
         if not queue:
             return Result()
@@ -191,7 +195,10 @@ class Node:
         }  # fmt: skip
         try:
             tried = [seed] if seeds is None else list(range(seeds) if isinstance(seeds, int) else seeds)
-            result = self._try(queue, tried, options)
+            if schedule is None:
+                result = self._try(queue, tried, options)
+            else:
+                result = self._follow(queue, schedule, detectors=detectors, timeout=timeout)
         finally:
             for operation in queue:
                 operation.is_complete = True
@@ -200,6 +207,55 @@ class Node:
         if is_failure(result.diagnostics, on_error):
             raise KernelError(result.diagnostics)
         return result
+
+    def explore(
+        self,
+        *,
+        limit: int = 10_000,
+        timeout: float = EXPLORED,
+        every: bool = False,
+        detectors: bool | Iterable[str] = True,
+        progress: Callable[[int], None] | None = None,
+    ) -> Exploration:
+        """Run what was launched under all schedules that differ, at most `limit`, for `timeout` seconds.
+
+        Memory stays as it is, and what was launched is still to be run. The arrays of an outcome are those of the node,
+        in the order in which they were made. The keywords are those of `ptxlab.explore`.
+        """
+        from ptxlab.emulate.search.explore import explore
+
+        before = self._held()
+
+        def fresh() -> list[Any]:
+            self._restore(before)
+            return [region.owner for region in self.memory.regions.values()]
+
+        try:
+            return explore(self._explored(self._queue, detectors, None), fresh, limit, timeout, every, progress)
+        finally:
+            self._restore(before)
+
+    def _explored(
+        self, queue: Sequence[Operation], detectors: bool | Iterable[str], timeout: float | None
+    ) -> ExploredTeam:
+        from ptxlab.emulate.search.explore import ExploredTeam
+
+        self._refuse_capture()
+        if not queue:
+            raise ValueError("nothing was launched")
+        options = LaunchOptions(1, 1, detectors=detectors, timeout=timeout, gpu=self.gpu)
+        return ExploredTeam(self._grids(queue, options), self._space)
+
+    def _follow(self, queue: Sequence[Operation], schedule: str | Sequence[int], **options: Any) -> Result:
+        """Run operations once by a schedule that an exploration names."""
+        from ptxlab.emulate.search.explore import follow, read_schedule
+
+        steps = read_schedule(schedule) if isinstance(schedule, str) else schedule
+        return follow(self._explored(queue, **options), [], steps)
+
+    def _refuse_capture(self) -> None:
+        if self.capturing is not None:
+            raise RuntimeError("a graph is being captured, which nothing can be waited for in")
 
     def _try(self, queue: Sequence[Operation], seeds: Sequence[int], options: dict[str, Any]) -> Result:
         """Run operations under several schedules, from the same memory, until one of them finds something."""
@@ -226,12 +282,15 @@ class Node:
         return result
 
     def _run(self, queue: Sequence[Operation], options: LaunchOptions) -> Result:
+        return run_team(self._grids(queue, options), self._space())
+
+    def _space(self) -> AddressSpace:
+        return AddressSpace(list(self.memory.regions.values()))
+
+    def _grids(self, queue: Sequence[Operation], options: LaunchOptions) -> list[TeamGrid]:
         numbers = {id(operation): number for number, operation in enumerate(queue)}
         kernels = Counter(operation.rank for operation in queue if operation.is_kernel)
-        regions = list(self.memory.regions.values())
-        space = AddressSpace(list(regions))
-        grids = [self._grid(operation, numbers, kernels, options) for operation in queue]
-        return run_team(grids, space)
+        return [self._grid(operation, numbers, kernels, options) for operation in queue]
 
     def _grid(
         self, operation: Operation, numbers: dict[int, int], kernels: Counter[int], options: LaunchOptions

@@ -84,3 +84,5 @@ class Directed:
     capacity: u32  # for events
     at_points: u32  # threads that are at a preemption point
     has_ended: u32  # whether all threads have exited
+    first_thread: u32  # of grids that run together: the number of the first thread of this one
+    unused: u32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 from collections.abc import Callable
 from typing import NamedTuple
@@ -50,24 +51,33 @@ class _Direction:
     """What machine code and the host share while a run is directed."""
 
     def __init__(self, launch: RunningLaunch, director: Director) -> None:
-        threads = launch.grid[0] * launch.grid[1] * launch.grid[2] * launch.block[0] * launch.block[1] * launch.block[2]
         assert size_of(worker_parts.ThreadEvent) == _EVENT.size
         self.launch = launch
         self.director = director
         self.failure: BaseException | None = None
+        threads = self._number_threads()
         self.states = share((ctypes.c_uint8 * threads)())
         self.marks = share((ctypes.c_uint64 * threads)())
         self.events = StructArray(worker_parts.ThreadEvent, CAPACITY)
         self.seen = 0
         self.callback = _Choose(self.choose)
         self.record = launch.workers[0].record.part("directed")
+        for one in launch.team:  # that events are wanted, each asks its own; the first has them
+            one.workers[0].record.part("directed").set(events=self.events.address)
         self.record.set(
             choose=ctypes.cast(self.callback, ctypes.c_void_p).value or 0,
             states=ctypes.addressof(self.states),
             marks=ctypes.addressof(self.marks),
-            events=self.events.address,
             capacity=CAPACITY,
         )
+
+    def _number_threads(self) -> int:
+        """Number the threads of all launches that run together; how many there are."""
+        count = 0
+        for launch in self.launch.team:
+            launch.workers[0].record.part("directed").set(first_thread=count)
+            count += math.prod((*launch.grid, *launch.block))
+        return count
 
     def run(self) -> list[ThreadEvent]:
         self.launch.call(entries.RUN_DIRECTED, self.launch.workers[0])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ptxlab import ir
+from ptxlab.device.arguments import AddressSpace
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.emulate.explain.counters import count
@@ -19,6 +20,8 @@ from ptxlab.emulate.host.running import RunningLaunch
 from ptxlab.emulate.launch import GRACE, configure, diagnostics_of, uncompiled
 from ptxlab.emulate.search.directing import Director, Moment, ThreadEvent, direct
 from ptxlab.emulate.search.exploration import Explorer
+from ptxlab.emulate.team import TeamGrid, UncompiledError, joined, output_of
+from ptxlab.emulate.team import diagnostics_of as team_diagnostics
 from ptxlab.emulate.translate.arithmetic import arithmetic_of
 from ptxlab.emulate.translate.compile import compile_kernel, prepare_runtime
 from ptxlab.emulate.translate.preemption import LOGGED
@@ -82,14 +85,17 @@ class ExploredKernel:
     def run(self, args: Sequence[object], director: Director, watch: Watch) -> tuple[Result, list[ThreadEvent], bool]:
         """Run it once, as directed; also what happened last, and whether it came to an end.
 
-        `OutOfTimeError` if it is not compiled in time.
+        `UncompiledError` if it is not compiled in time.
         """
         module, memory = self.emulated.module, self.emulated.memory
         arithmetic = arithmetic_of(module, self.kernel, self.emulated.digest, self.options)
         configuration = configure(module, self.kernel, self.options, arithmetic)
         until = watch.until + GRACE
         checks, digest = configuration.checks, self.emulated.digest
-        compiled = compile_kernel(module, self.kernel, digest, checks, False, LOGGED, arithmetic, until)
+        try:
+            compiled = compile_kernel(module, self.kernel, digest, checks, False, LOGGED, arithmetic, until)
+        except OutOfTimeError:
+            raise UncompiledError(uncompiled(module, self.kernel, self.options.timeout or watch.seconds)) from None
         launch = RunningLaunch(compiled, memory, args, configuration, 1)
         try:
             with watch.over(launch):
@@ -103,11 +109,35 @@ class ExploredKernel:
         return result, events, has_ended
 
 
+@dataclass(frozen=True)
+class ExploredTeam:
+    """Grids that run at the same time, with all that they need."""
+
+    grids: Sequence[TeamGrid]
+    space: Callable[[], AddressSpace]
+
+    @property
+    def options(self) -> LaunchOptions:
+        """Those that all have in common."""
+        return self.grids[0].options
+
+    def run(self, _: Sequence[object], director: Director, watch: Watch) -> tuple[Result, list[Event], bool]:
+        """Run them once, as directed; their memory is made anew before."""
+        with joined(self.grids, self.space(), watch.until + GRACE, LOGGED) as running:
+            with watch.over(running[0]):
+                events, has_ended = direct(running[0], director)
+            has_ended = has_ended or bool(running[0].workers[0].fault.get("kind"))
+            result = Result(diagnostics=team_diagnostics(running, self.grids, None, self.options))
+            result.output = output_of(running)
+        return result, events, has_ended
+
+
 class Watch:
     """Stops the launch that runs when the time is over."""
 
     def __init__(self, seconds: float) -> None:
         prepare_runtime()
+        self.seconds = seconds
         self.until = time.perf_counter() + seconds
         self._launch: RunningLaunch | None = None
         self._timer = threading.Timer(seconds, self._stop)
@@ -138,14 +168,17 @@ class Watch:
 
 
 def explore(
-    program: ExploredKernel,
+    program: ExploredKernel | ExploredTeam,
     fresh: Callable[[], Sequence[Any]],
     limit: int,
     timeout: float,
     every: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Exploration:
-    """Run a program under all schedules that differ; `fresh` makes the arguments of each run anew."""
+    """Run a program under all schedules that differ; `fresh` makes the arguments of each run anew.
+
+    The arrays among these are what its outcomes are.
+    """
     explorer, found, watch = Explorer(), Exploration(), Watch(timeout)
     outcomes: dict[tuple[bytes, ...], Outcome] = {}
     reported: dict[object, Diagnostic] = {}
@@ -171,8 +204,8 @@ def explore(
                 progress(found.executions)
             if reported and not every:
                 break
-    except OutOfTimeError:
-        reported[None] = uncompiled(program.emulated.module, program.kernel, timeout)
+    except UncompiledError as wrong:
+        reported[None] = wrong.diagnostic
     finally:
         watch.end()
     found.is_complete = explorer.is_done and not explorer.is_cut
@@ -181,7 +214,7 @@ def explore(
     return found
 
 
-def follow(program: ExploredKernel, args: Sequence[object], schedule: Sequence[int]) -> Result:
+def follow(program: ExploredKernel | ExploredTeam, args: Sequence[object], schedule: Sequence[int]) -> Result:
     """Run a program once by a schedule; after its end, and where it cannot be followed, any thread continues."""
     explorer, watch = Explorer(), Watch(program.options.timeout or 1e6)
     steps = iter(schedule)
@@ -193,8 +226,8 @@ def follow(program: ExploredKernel, args: Sequence[object], schedule: Sequence[i
     started = time.perf_counter()
     try:
         result, _, _ = program.run(args, choose, watch)
-    except OutOfTimeError:
-        result = Result([uncompiled(program.emulated.module, program.kernel, program.options.timeout)])
+    except UncompiledError as wrong:
+        result = Result([wrong.diagnostic])
     finally:
         watch.end()
     result.seconds = time.perf_counter() - started
@@ -206,7 +239,8 @@ def _count(outcomes: dict[tuple[bytes, ...], Outcome], args: Iterable[Any], sche
     key = tuple(array.tobytes() for array in found.values())
     known = outcomes.get(key)
     if known is None:
-        outcomes[key] = Outcome(tuple(found.values()), tuple(found), schedule, found=dict.fromkeys(codes, 1))
+        arrays = tuple(array.copy() for array in found.values())
+        outcomes[key] = Outcome(arrays, tuple(found), schedule, found=dict.fromkeys(codes, 1))
     else:
         counts = {code: known.found.get(code, 0) + (code in codes) for code in (*known.found, *codes)}
         outcomes[key] = replace(known, executions=known.executions + 1, found=counts)

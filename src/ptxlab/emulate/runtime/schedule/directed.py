@@ -11,8 +11,8 @@ from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_COLLECTIVE, AT_PHASE, AT_
 from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
 from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
 from ptxlab.emulate.runtime.schedule.cluster_barrier import live_in
-from ptxlab.emulate.runtime.schedule.clusters import take_clusters
-from ptxlab.emulate.runtime.schedule.grid import begin_next, leave_residents, report_stop
+from ptxlab.emulate.runtime.schedule.clusters import end_cluster, take_clusters
+from ptxlab.emulate.runtime.schedule.grid import begin_next, drop_resident, leave_residents, report_stop
 from ptxlab.emulate.runtime.schedule.quiescence import mark_of_thread
 from ptxlab.emulate.runtime.schedule.registers import gets_registers
 from ptxlab.emulate.runtime.schedule.schedule import (
@@ -24,6 +24,7 @@ from ptxlab.emulate.runtime.schedule.schedule import (
     run_thread,
 )
 from ptxlab.emulate.runtime.schedule.steps import DELIVER, log, number_of
+from ptxlab.emulate.runtime.schedule.teams import leader_of, tick
 from ptxlab.native import Pointer, atomic_load, atomic_store, boolean, call, cast, native, u32, u64
 
 AT_POINT = 1  # the rank of a thread that is there
@@ -34,16 +35,13 @@ GIVE_UP = 0xFFFFFFFF  # the host has seen enough
 @native
 def run_directed(worker: Pointer[Worker]) -> None:
     """Run all clusters together, one step of a thread after the other."""
-    while take_clusters(worker):
-        cluster = begin_next(worker, cast(Pointer[Cluster], 0))
-        if cast(u64, cluster) == 0:
-            break
-        worker.clusters.residents[worker.clusters.waiting] = cluster
-        worker.clusters.waiting += 1
+    start_clusters(worker)
     while atomic_load(worker.stop) == 0:
         settle(worker)
         if worker.fault.kind != 0 or atomic_load(worker.stop) != 0:
             break
+        if drop_ended(worker) and start_clusters(worker):
+            continue
         left: u32 = first_alive(worker)
         if left == worker.clusters.waiting:
             break
@@ -62,7 +60,40 @@ def run_directed(worker: Pointer[Worker]) -> None:
     if worker.fault.kind != 0:
         report_stop(worker, broken_of(worker))
     atomic_store(worker.stop, 1)
-    leave_residents(worker)
+    if cast(u64, worker.together.team) == 0:  # of a team, all are explained
+        leave_residents(worker)
+
+
+@native
+def start_clusters(worker: Pointer[Worker]) -> boolean:
+    """Start all clusters that may start; false if there is none."""
+    started = False
+    while take_clusters(worker):
+        cluster = begin_next(worker, cast(Pointer[Cluster], 0))
+        if cast(u64, cluster) == 0:
+            break
+        worker.clusters.residents[worker.clusters.waiting] = cluster
+        worker.clusters.waiting += 1
+        started = True
+    return started
+
+
+@native
+def drop_ended(worker: Pointer[Worker]) -> boolean:
+    """Give back the clusters of a team that have ended: others may start now."""
+    if cast(u64, worker.together.team) == 0:
+        return False
+    position: u32 = 0
+    dropped = False
+    while position < worker.clusters.waiting:
+        cluster = worker.clusters.residents[position]
+        if live_in(cluster) == 0:
+            drop_resident(worker, position)
+            end_cluster(cluster)
+            dropped = True
+        else:
+            position += 1
+    return dropped
 
 
 @native
@@ -92,7 +123,7 @@ def take_step(worker: Pointer[Worker], chosen: u32) -> None:
         cluster = worker.clusters.residents[position]
         for rank in range(cluster.count):
             block = cluster.blocks[rank]
-            first: u32 = u32(block.number) * block.count
+            first: u32 = number_of(block.threads)
             if chosen >= first and chosen - first < block.count:
                 thread = block.threads + (chosen - first)
                 thread.rank = 0
@@ -144,9 +175,10 @@ def settle_warp(block: Pointer[Block], warp: u32) -> boolean:
 @native
 def run_to_point(thread: Pointer[Thread]) -> None:
     """Run a thread until it is at a point, or waits."""
-    worker = thread.worker
+    worker = leader_of(thread.worker)
     thread.preemption.at_point = 0
     allow(thread, 0, 1, worker.turns.quantum)
+    tick(worker)
     run_thread(thread)
     if thread.status == YIELDED:
         thread.status = READY

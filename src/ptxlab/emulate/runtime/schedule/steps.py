@@ -12,6 +12,7 @@ from ptxlab.emulate.abi.address_spaces import (
 )
 from ptxlab.emulate.abi.state import Block, Thread, Worker
 from ptxlab.emulate.runtime.memory.memory import owner_of
+from ptxlab.emulate.runtime.schedule.teams import leader_of
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64, unlikely
 
 # What is logged, after the kinds of accesses.
@@ -74,6 +75,7 @@ def log_collective(block: Pointer[Block], base: u32, members: u32) -> None:
 @native
 def log(worker: Pointer[Worker], who: u32, kind: u32, address: u64, size: u32, extra: u32) -> None:
     """Log an event, if the log is not full."""
+    worker = leader_of(worker)
     if worker.directed.count < worker.directed.capacity:
         event = worker.directed.events + worker.directed.count
         event.thread = who
@@ -86,8 +88,10 @@ def log(worker: Pointer[Worker], who: u32, kind: u32, address: u64, size: u32, e
 
 @native
 def number_of(thread: Pointer[Thread]) -> u32:
-    """The number of a thread in the grid."""
-    return u32(thread.block.number) * thread.block.count + thread.number
+    """The number of a thread in the grid, or among those of all grids that run together."""
+    worker = thread.worker
+    block: u32 = u32(thread.block.number - worker.shape.first_block)
+    return worker.directed.first_thread + block * thread.block.count + thread.number
 
 
 CALLED = (
