@@ -116,6 +116,8 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
         attempt("raster", chance.randint(1, 4))
     if chance.random() < 0.5:
         attempt("specialize")
+        if chance.random() < 0.4:
+            attempt("multicast", chance.choice("ab"), chance.choice((2, 2, 4)))
         if chance.random() < 0.5:
             attempt("persistent")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ptxlab.author import Pointer, b8, b64, ptx, s32
+from ptxlab.author import Pointer, b8, b64, ptx, s32, u16
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import during, source_of
@@ -51,7 +51,10 @@ def write_barriers(w: Writing) -> None:
         write_tensor_memory(w)
     elif w.plan.mapped and (w.state.specialized or not _synchronizes(w.plan.tree)):
         w.comment("derived: mbarriers are initialized before they are used")
-        ptx.bar.sync(0)
+        if w.state.multicast is None:
+            ptx.bar.sync(0)
+    if w.state.multicast is not None:
+        synchronize_cluster()
 
 
 def write_end(w: Writing) -> None:
@@ -60,13 +63,19 @@ def write_end(w: Writing) -> None:
         free(w)
 
 
+def synchronize_cluster() -> None:
+    """All threads of all blocks of a cluster wait for each other."""
+    emit("barrier.cluster.arrive.release", [])
+    emit("barrier.cluster.wait.acquire", [])
+
+
 def _write_ring(w: Writing) -> None:
     assert w.state.pipeline is not None
     stages, is_first = w.state.pipeline.stages, w.thread == 0
     w.comment("derived: an mbarrier for each slot of the ring", w.state.pipeline.step)
     if w.state.specialized:
         reads = 1 if w.state.unit == "tcgen05" else w.state.thread_count // WARP
-        w.stages = ptx.barrier_pipeline(stages, fills=1, reads=reads, when=is_first)
+        w.stages = ptx.barrier_pipeline(stages, fills=1, reads=reads * w.state.together(), when=is_first)
         return
     w.full = ptx.shared(b64, stages, name="full")
     with ptx.when(is_first):
@@ -136,21 +145,21 @@ def write_asynchronous(w: Writing, node: Asynchronous) -> None:
             w.filling.wait()
         case Release("now"):
             w.comment("derived: the slot has been read")
-            w.read.release()
+            w.read.release(w.state.together())
             w.reading.advance()
         case Release("multiplied"):
             w.comment("derived: when these multiplications are complete, the slot has been read")
-            commit(w.reading.barrier)
+            commit(w.reading.barrier, w.state.together())
             w.reading.advance()
         case Release("before"):
             assert w.state.pipeline is not None
             w.comment("derived: the slot of the iteration before has been read")
             with ptx.when(w.addresses.registers[w.state.pipeline.at] > 0):
-                w.read.release()
+                w.read.release(w.state.together())
             w.reading.advance()
         case Release():
             w.comment("derived: the last slot has been read")
-            w.read.release()
+            w.read.release(w.state.together())
         case Accumulators():
             write_accumulators(w, node)
         case Multiplied() if w.state.unit == "tcgen05":
@@ -201,7 +210,15 @@ def _copy(w: Writing, fill: Fill, place: list[Value], slot: Value, barrier: Poin
     rank = f"{len(buffer.shape)}d"
     copy = ptx.cp.async_.bulk.tensor[rank]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
     *outer, last = [s32(one) if isinstance(one, int) else one for one in place]
+    mask: list[Value] = []
+    blocks = w.plan.sharing(buffer)
+    if blocks > 1:
+        w.comment(f"a part of {buffer.stage.array} for all blocks of the cluster", w.state.multicast.step)  # type: ignore[union-attr]
+        copy, mask, rows = copy["multicast::cluster"], [u16(2**blocks - 1)], buffer.shape[-2] // blocks
+        first = ptx.ctaid.x % blocks * rows
+        outer[-1] = outer[-1] + first.view(s32)
+        target = ptx.mad.lo.u32(first, buffer.columns * size, target)
     for panel in range(buffer.panels):
         column = last + panel * buffer.columns if panel else last
         address = Pointer(b8, "shared", target, offset=panel * (buffer.size // buffer.panels) * size)
-        copy(address, (w.values[buffer.stage.array].generic, (column, *reversed(outer))), barrier)
+        copy(address, (w.values[buffer.stage.array].generic, (column, *reversed(outer))), barrier, *mask)

@@ -10,7 +10,14 @@ from typing import Any
 from ptxlab.author import Kernel, b32, f32, pointer, ptx, s32, tensor_map, u32
 from ptxlab.author.lines import SourcePosition
 from ptxlab.schedule.address import Value
-from ptxlab.schedule.asynchronous import consuming, multiplying, producing, write_barriers, write_end
+from ptxlab.schedule.asynchronous import (
+    consuming,
+    multiplying,
+    producing,
+    synchronize_cluster,
+    write_barriers,
+    write_end,
+)
 from ptxlab.schedule.copies import portions
 from ptxlab.schedule.elements import ELEMENTS
 from ptxlab.schedule.lanes import write_spread
@@ -58,6 +65,8 @@ def write_kernel(plan: Plan) -> Kernel:
     directives: dict[str, tuple[int, ...]] = {"maxntid": (plan.state.launched,)}
     if plan.state.cluster:
         directives["reqnctapercluster"] = (1, 1, plan.state.cluster_blocks)
+    if plan.state.multicast:
+        directives["reqnctapercluster"] = (plan.state.together(), 1, 1)
     if plan.state.resident or plan.state.moved_registers:
         directives["minnctapersm"] = (max(1, plan.state.resident),)
     position = SourcePosition(known, known.co_firstlineno, 0)
@@ -106,7 +115,7 @@ def _write(w: Writing) -> None:
     w.at(w.algorithm.statements[0])
     w.comment(f"{w.algorithm.name}: " + (", ".join(w.state.steps) or "one thread does all of it"))
     if not w.state.persistent:
-        _write_blocks(w, ptx.ctaid.x)
+        _write_blocks(w, _cluster_number(w, ptx.ctaid.x))
     _write_threads(w)
     _write_memory(w)
     w.fills = [[] if b.stage.array in w.plan.mapped else portions(w, n, b) for n, b in enumerate(w.plan.buffers)]
@@ -138,6 +147,9 @@ def _write_roles(w: Writing) -> None:
             ptx.setmaxnreg.inc.sync.aligned.u32(registers[1])
         _write_tiles(w, w.plan.tree)
         write_end(w)
+    if w.state.multicast is not None:
+        w.comment("derived: no block is over while others copy to it, or arrive at its mbarriers")
+        synchronize_cluster()
 
 
 def _write_tiles(w: Writing, tree: list[Node]) -> None:
@@ -147,13 +159,19 @@ def _write_tiles(w: Writing, tree: list[Node]) -> None:
     if not w.state.persistent:
         write_body(w, tree)
     else:
-        down, across = (w.count(name).view(u32) for name in w.state.blocks)
+        down, across = (w.count(name, w.state.together(name)).view(u32) for name in w.state.blocks)
         w.comment("tiles of this block", w.state.steps.index("persistent()"))
-        for number in ptx.range(ptx.ctaid.x, down * across, ptx.nctaid.x):
+        first, step = (_cluster_number(w, one) for one in (ptx.ctaid.x, ptx.nctaid.x))
+        for number in ptx.range(first, down * across, step):
             w.addresses.known = outside.new_child()
             _write_blocks(w, number)
             write_body(w, tree)
     w.addresses.known = outside
+
+
+def _cluster_number(w: Writing, block: Value) -> Value:
+    """The number of the cluster that a block is of, where clusters share copies."""
+    return block // w.state.together() if w.state.multicast else block
 
 
 def _write_blocks(w: Writing, number: Value) -> None:
@@ -169,13 +187,17 @@ def _write_blocks(w: Writing, number: Value) -> None:
         for name, axis in zip(reversed(names), "xyz", strict=False):
             known[name] = getattr(ptx.ctaid, axis).view(s32)
         return
-    down, across = (w.count(name).view(u32) for name in names)
+    down, across = (w.count(name, w.state.together(name)).view(u32) for name in names)
     size = across * w.state.group
     first = number // size * w.state.group
     rows = ptx.min.u32(down - first, w.state.group)
     within = number % size
     known[names[0]] = (first + within % rows).view(s32)
     known[names[1]] = (within // rows).view(s32)
+    if w.state.multicast is not None:
+        w.comment("the tile of a block of the cluster", w.state.multicast.step)
+        part, blocks = w.state.multicast.part, w.state.together()
+        known[part] = known[part] * blocks + (ptx.ctaid.x % blocks).view(s32)
 
 
 def _write_threads(w: Writing) -> None:

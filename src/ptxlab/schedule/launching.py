@@ -40,9 +40,11 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
         -(-schedule.state.extent(p.axis).value(sizes) // p.weight) if p.extent is None else p.extent
         for p in map(schedule.state.part, schedule.state.blocks)
     ]
+    together = made.state.together()  # a cluster has all of its blocks, also where tiles are beyond the result
+    counts = [-(-n // each) * each for n, each in zip(counts, map(made.state.together, made.state.blocks), strict=True)]
     grid = [math.prod(counts)] if schedule.state.group else counts[::-1] or [1]
     if made.state.persistent:
-        grid = [min(grid[0], SMS)]
+        grid = [min(grid[0], SMS // together * together)]
     blocks = schedule.state.cluster_blocks
     if blocks > 1:
         grid = [*[*grid, 1, 1][:2], blocks]
@@ -53,7 +55,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     maps = {
         name: tensor_map(
             arguments[schedule.algorithm.parameters.index(name)],
-            (*buffer.shape[:-1], buffer.columns),
+            (*buffer.shape[:-2], buffer.shape[-2] // made.sharing(buffer), buffer.columns),
             swizzle=buffer.stage.swizzle,
         )
         for name, buffer in made.mapped.items()
@@ -65,7 +67,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
         made.state.launched,
         args,
         shared=shared_bytes(made),
-        cluster=(1, 1, blocks) if blocks > 1 else None,
+        cluster=(1, 1, blocks) if blocks > 1 else (together, 1, 1) if together > 1 else None,
     )
 
 
@@ -120,7 +122,9 @@ def multiples_of(schedule: Schedule, size: str) -> set[int]:
     axes = [axis for axis, extent in schedule.algorithm.axes.items() if size in extent.names]
     rows = [name for name, array in schedule.algorithm.arrays.items() if size in array.extents[-1].names]
     vectors = [schedule.state.vectors[name] for name in rows if name in schedule.state.vectors]
-    return {1, *(schedule.state.parts[axis][0].weight for axis in axes), *vectors}
+    tiles = [schedule.state.parts[axis][0] for axis in axes]
+    weights = {part.weight * n for part in tiles for n in (1, schedule.state.together(part.name))}
+    return {1, *weights, *vectors}
 
 
 def _alignment(array: Any) -> int:
@@ -139,7 +143,7 @@ def _is_mappable(array: Array, given: Any) -> bool:
 def unaligned(state: State) -> State:
     """The same for arrays that neither vectors nor tensor maps are for: elements are copied by all threads."""
     plain = None if state.pipeline is None else replace(state.pipeline, by="cp.async")
-    return replace(state, vectors={}, pipeline=plain, specialized=False, persistent=False)
+    return replace(state, vectors={}, pipeline=plain, specialized=False, multicast=None, persistent=False)
 
 
 def _is_contiguous(array: Any) -> bool:

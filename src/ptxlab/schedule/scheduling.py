@@ -37,6 +37,7 @@ from ptxlab.schedule.state import State, here
 from ptxlab.schedule.statements import Algorithm
 from ptxlab.schedule.steps.blocks import blocks
 from ptxlab.schedule.steps.cluster import cluster
+from ptxlab.schedule.steps.multicast import multicast
 from ptxlab.schedule.steps.online import online
 from ptxlab.schedule.steps.persistent import persistent
 from ptxlab.schedule.steps.pipeline import pipeline
@@ -69,6 +70,7 @@ STEPS: dict[str, Callable[..., State]] = {
         vectorize,
         pipeline,
         specialize,
+        multicast,
         persistent,
         prefetch,
         unroll,
@@ -175,6 +177,10 @@ class Schedule:
     def specialize(self) -> Self:
         """Have one more warp copy by TMA, while the others compute."""
         return self._take("specialize", (), {})
+
+    def multicast(self, array: str, blocks: int = 2) -> Self:
+        """Have the blocks of a cluster copy what they all read of an array once."""
+        return self._take("multicast", (array, blocks), {})
 
     def persistent(self) -> Self:
         """Have a block compute tile after tile."""

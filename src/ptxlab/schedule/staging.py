@@ -30,6 +30,7 @@ from ptxlab.schedule.tree import (
 )
 
 MOST_ROWS = 256  # of a box that TMA copies
+EIGHT = 8
 
 
 def put_copies(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
@@ -100,6 +101,10 @@ def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop, path: tuple
             help = f"`tile` `{axis}` once" if reduced else f'`blocks("{axis}")` before `stage`'
             plan.state.refuse("illegal-step", said, help)
         for fill in fills:
+            blocks, rows = plan.sharing(fill.buffer), fill.buffer.shape[-2]
+            if blocks > 1 and rows % (EIGHT * blocks):
+                said = f"{rows} rows of `{fill.buffer.stage.array}` are not {blocks} times a multiple of {EIGHT}"
+                plan.state.refuse("illegal-step", f"{said}, in which the swizzle repeats", "use another tile")
             if max(fill.buffer.shape[:-1]) > MOST_ROWS:
                 said = f"{max(fill.buffer.shape[:-1])} rows of `{fill.buffer.stage.array}` are staged"
                 plan.state.refuse("schedule-limit", f"{said}, and TMA copies {MOST_ROWS} at most", "use smaller tiles")

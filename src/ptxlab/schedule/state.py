@@ -68,6 +68,16 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
+class Multicast:
+    """What is copied of an array is for so many blocks: those with tiles beside each other in a part."""
+
+    array: str
+    blocks: int
+    part: str
+    step: int
+
+
+@dataclass(frozen=True)
 class Tensor:
     """A sum that tensor cores compute: of `left`, with an axis of rows, and `right`, with one of columns."""
 
@@ -128,6 +138,7 @@ class State:
     pipeline: Pipeline | None = None
     specialized: bool = False
     """Whether a warp of its own has TMA copy."""
+    multicast: Multicast | None = None
     persistent: bool = False
     """Whether a block computes tile after tile."""
     tensors: tuple[Tensor, ...] = ()
@@ -261,6 +272,12 @@ class State:
     def cluster_blocks(self) -> int:
         """Blocks that share a reduction."""
         return (self.count(self.part(self.cluster)) or 1) if self.cluster else 1
+
+    def together(self, part: str = "") -> int:
+        """Blocks that copies are for; with a part, whose tiles are beside each other in it."""
+        if self.multicast is None or part not in ("", self.multicast.part):
+            return 1
+        return self.multicast.blocks
 
     @property
     def launched(self) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from ptxlab.author import b64, f32, ptx, u32
+from ptxlab.author import b64, f32, ptx, u16, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.linear import Linear
@@ -70,9 +70,13 @@ def commit_slot(w: Writing) -> None:
         commit(w.multiplied.at(w.ring[0]))
 
 
-def commit(barrier: Value) -> None:
-    """Arrive at an mbarrier when all multiplications of this thread so far are complete."""
-    ptx.tcgen05.commit["cta_group::1"]["mbarrier::arrive::one"]["shared::cluster"].b64(barrier)
+def commit(barrier: Value, blocks: int = 1) -> None:
+    """Arrive at an mbarrier, of all blocks of a cluster, when all multiplications of this thread are complete."""
+    arrive = ptx.tcgen05.commit["cta_group::1"]["mbarrier::arrive::one"]["shared::cluster"]
+    if blocks == 1:
+        arrive.b64(barrier)
+    else:
+        arrive["multicast::cluster"].b64(barrier, u16(2**blocks - 1))
 
 
 def wait(barrier: Value, parity: Value) -> None:

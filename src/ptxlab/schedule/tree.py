@@ -237,6 +237,11 @@ class Plan:
             return {}
         return {buffer.stage.array: buffer for buffer in self.buffers if buffer.slots > 1}
 
+    def sharing(self, buffer: Buffer) -> int:
+        """Blocks that share the copies of a box."""
+        shared = self.state.multicast is not None and self.state.multicast.array == buffer.stage.array
+        return self.state.together() if shared else 1
+
     @property
     def reuses_memory(self) -> bool:
         """Whether what blocks of a cluster exchange is where the ring was: nothing reads the ring after the sum."""
@@ -267,7 +272,8 @@ class Plan:
     def is_exact(self, axis: str) -> bool:
         """Whether tiles cover an axis exactly, so that nothing is masked."""
         outermost = self.state.parts[axis][0]
-        return outermost.weight == 1 or self.state.extent(axis).is_multiple(outermost.weight, self.multiples)
+        every = outermost.weight * self.state.together(outermost.name)
+        return every == 1 or self.state.extent(axis).is_multiple(every, self.multiples)
 
     def axes_of(self, value: Linear) -> list[str]:
         """The axes in a sum of axes."""

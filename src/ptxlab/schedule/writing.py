@@ -88,14 +88,14 @@ class Writing:
         """What is written now is from the line of a statement."""
         self.trace.position = SourcePosition(self.algorithm.function.__code__, statement.line, 0)
 
-    def count(self, name: str) -> Value:
-        """How many iterations a part has, in a register."""
+    def count(self, name: str, together: int = 1) -> Value:
+        """How many iterations a part has, or groups of so many, in a register."""
         part = self.state.part(name)
-        count = self.state.count(part)
+        count, every = self.state.count(part), part.weight * together
         if count is not None:
-            return s32(count)
+            return s32(-(-count // together))
         extent = self.addresses.value(self.state.extent(part.axis))
-        if part.weight == 1:
+        if every == 1:
             return extent
-        more = emit("add.s32", [extent, part.weight - 1], out=s32())
-        return (more.view(u32) // part.weight).view(s32)
+        more = emit("add.s32", [extent, every - 1], out=s32())
+        return (more.view(u32) // every).view(s32)

@@ -1,0 +1,37 @@
+"""`multicast("a", 2)`: so many blocks of a cluster read the same of an array; each copies a part of it for all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxlab.schedule.state import Multicast, State
+from ptxlab.schedule.statements import loads
+from ptxlab.schedule.steps.cluster import MOST_BLOCKS
+
+
+def multicast(state: State, array: str, blocks: int = 2) -> State:
+    """Blocks whose tiles are beside each other in the loop that the array does not depend on form a cluster."""
+    if not state.specialized:
+        state.refuse("illegal-step", "no warp of its own copies", "`specialize` first")
+    if not state.group:
+        state.refuse("illegal-step", "tiles have no order", "`raster(8)` first")
+    if state.cluster or state.multicast:
+        state.refuse("illegal-step", "there is a cluster already")
+    if not isinstance(blocks, int) or not 2 <= blocks <= MOST_BLOCKS:
+        state.refuse("schedule-limit", f"a cluster of {blocks!r:.40} blocks, expected 2 to {MOST_BLOCKS}")
+    assert state.pipeline is not None
+    copied = [one.array for one in state.stages if one.at == state.pipeline.at]
+    if array not in copied:
+        state.refuse("illegal-step", f"`{array}` is not copied by TMA", f"these are: {', '.join(copied)}")
+    used = {
+        axis
+        for one in state.algorithm.statements
+        for load in loads(one)
+        if load.array == array
+        for index in load.index
+        for axis in index.names
+    }
+    parts = [name for name in state.blocks if state.part(name).axis not in used]
+    if len(parts) != 1:
+        state.refuse("illegal-step", f"no two blocks read the same of `{array}`")
+    return replace(state, multicast=Multicast(array, blocks, parts[0], len(state.steps)), tiled=())
