@@ -37,3 +37,10 @@ def test_an_instruction_more_is_found(tmp_path: Path) -> None:
     found = one.diff(other)
     assert found is not None
     assert (found.line, found.other and found.other.line) == (30, 30)
+
+
+def test_the_guard_to_blame_is_that_before_the_branch(tmp_path: Path) -> None:
+    text = SUMS.replace("%p2", "%p1")  # after the loop, its guard is overwritten
+    right = record(tmp_path / "right.ptxtrace", text)
+    wrong = record(tmp_path / "wrong.ptxtrace", text.replace("setp.lt.u32 %p1", "setp.le.u32 %p1"))
+    assert wrong.origin(wrong.address("b", 0)).blame(right).line == 23

@@ -10,6 +10,9 @@ from ptxlab.debug.terminal import Terminal
 from ptxlab.debug.variables import Variables
 from ptxlab.measure import Host
 from ptxlab.trace import Trace
+from tests.emulate.blackwell import launch
+from tests.emulate.tensor_kernels import BODY, CLEAR, SHARED
+from tests.emulate.tensor_tiles import tile
 
 from .recorded import ring
 
@@ -42,6 +45,21 @@ def test_accumulators_are_known_after_each_mma() -> None:
         assert (~found.mask).sum() == 128 * 64
         assert np.allclose(found[:, :64], a[:128, :k] @ b[:64, :k].T, atol=1e-3)
     assert (trace.tensor_memory(step=steps[-1])[:, :64] == words[:, :64]).all()
+
+
+@pytest.mark.parametrize("mode", ["none", "128B"])
+def test_copied_words_are_known_before_they_are_loaded(mode: str) -> None:
+    data = np.random.default_rng(2).integers(0, 256, (128, 2, 16), np.uint8)
+    made = tile(data, 0, mode=mode)
+    filled = np.frombuffer(made.data.ljust(-(-len(made.data) // 2048) * 2048, b"\0"), np.uint8).copy()
+    given = np.array([made.descriptor, 0, 0, len(filled) // 16, 8, 1, 0, 0, 0, 0], np.uint64)
+    copy = "tcgen05.cp.cta_group::1.128x256b [%r14], %rd10;"
+    body = BODY.replace("PREPARE", CLEAR).replace("MULTIPLY", copy)
+    out = np.zeros((128, 8), np.uint32)
+    trace = launch(body, [out, filled, given], shared=SHARED, record=ptxlab.Record()).trace
+    assert trace is not None
+    words = trace.tensor_memory(step=step_of(trace, "copy"), type="b32")
+    assert np.array_equal(words[:, :8], data.reshape(128, 32).view(np.uint32))
 
 
 def test_the_debugger_shows_it() -> None:
