@@ -1,8 +1,8 @@
 """`dataclass`, made in a third of the time: a command that starts makes more than a hundred of these classes.
 
-To those who use it, it is `dataclasses.dataclass` with the options that are here. That compiles a text for each method
-that it adds; here this is done for `__init__` alone, and the others are functions that know the names of the fields. A
-class and those that inherit from it are made by the same one of the two.
+It behaves as `dataclasses.dataclass` with the options that are here. That one compiles a text for each method that it
+adds; here this is done for `__init__` alone, and the others are functions that know the names of the fields. A class
+and those that inherit from it are made by the same one of the two.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Machine code is kept under a name that covers all that it was made from."""
 
+import time
 from functools import cache
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def keys(monkeypatch: pytest.MonkeyPatch, touched: Path | None) -> list[str]:
         patch.setattr(Path, "read_bytes", read_bytes)
         patch.setattr(Path, "read_text", lambda path, *_, **__: read_bytes(path).decode())
         patch.setattr(native_cache, "_python_files", _listed)
+        patch.setattr(native_cache, "_stamps", lambda packages: None)  # so that files are read
         patch.setattr(compiling.engine, "cached", note)
         patch.setattr(compiling, "_loaded", {})
         for function in vars(compiling).values():
@@ -95,10 +97,33 @@ def test_a_change_of_any_source_changes_the_keys(step: int, monkeypatch: pytest.
 
 @pytest.mark.parametrize("file", sorted((SOURCE / "native").glob("*.py")), ids=lambda file: str(file.name))
 def test_a_change_of_the_compiler_changes_every_key(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_cache, "_stamps", lambda packages: None)  # so that files are read
     before = native_cache._surroundings.__wrapped__()
     plain = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: plain(path) + b"#" * (path == file))
     assert native_cache._surroundings.__wrapped__() != before
+
+
+def test_a_digest_of_sources_is_kept_until_a_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTXLAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(ptxlab, "_loaded_at", time.time() + 1000)
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "digested" / "inner" / "code.py"
+    file.parent.mkdir(parents=True)
+    (tmp_path / "digested" / "__init__.py").write_text("")
+    file.write_text("x = 1\n")
+    read: list[Path] = []
+    plain = native_cache._digest
+    monkeypatch.setattr(native_cache, "_digest", lambda packages: read.append(file) or plain(packages))
+    first = native_cache.sources("digested")
+    assert (native_cache.sources("digested"), len(read)) == (first, 1)
+    file.write_text("x = 2\n")
+    second = native_cache.sources("digested")
+    assert (second != first, len(read)) == (True, 2)
+    file.write_text("x = 1\n")  # the digest is of what is in it, not of when it was written
+    assert (native_cache.sources("digested"), len(read)) == (first, 3)
+    file.with_name("more.py").write_text("")
+    assert native_cache.sources("digested") not in (first, second)
 
 
 def test_source_that_was_edited_since_is_a_key_of_this_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import ptxlab
 from ptxlab.emulate.abi import entries
-from ptxlab.emulate.runtime.table import ENTRIES
+from ptxlab.emulate.runtime.table import ENTRIES, RUNTIME
 from ptxlab.emulate.translate import building, compile, effort, runtime_building
 from ptxlab.native import cache
 from ptxlab.native.functions import signature
@@ -131,8 +131,12 @@ def test_a_new_kernel_imports_little_of_the_runtime(tmp_path: Path) -> None:
 
 def test_nothing_asynchronous_is_started_by_what_the_host_calls() -> None:
     """A kernel that starts nothing asynchronous does without what lets it continue."""
-    assert set(runtime_building.DELIVERED).isdisjoint(reachable(ENTRIES))
-    assert set(runtime_building.DELIVERED.values()) <= set(reachable(ENTRIES))
+    completing = {function for functions in runtime_building.COMPLETING.values() for function in functions}
+    reached = set(reachable([*ENTRIES, RUNTIME["thread_exit"]]))
+    assert set(runtime_building.COMPLETING).isdisjoint(reached)
+    assert completing <= reached
+    plain = reachable([*set(ENTRIES) - runtime_building.PATIENT, RUNTIME["thread_exit"]], completing)
+    assert not any("multiply" in function.__name__ for function in plain)
 
 
 @pytest.mark.bulk(one_in=100)

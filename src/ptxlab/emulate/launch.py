@@ -47,8 +47,8 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
     """Run a kernel on this machine's cores."""
     arithmetic = arithmetic_of(emulated.module, kernel, emulated.digest, options)
     configuration = configure(emulated.module, kernel, options, arithmetic)
-    is_patient = options.timeout is None or options.timeout >= LONG
-    threads = math.prod((*configuration.grid, *configuration.block)) if is_patient else None
+    is_hasty = not options.profile and (options.timeout is None or options.timeout >= LONG)
+    threads = math.prod((*configuration.grid, *configuration.block)) if is_hasty else None
     prepare_runtime(options.record is not None, threads)
     started = time.perf_counter()
     timeout = options.timeout

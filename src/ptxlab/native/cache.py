@@ -15,8 +15,9 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -180,9 +181,38 @@ def _surroundings() -> str:
 def sources(*packages: str) -> str:
     """A digest of the source of packages, with what is inside them.
 
-    Where a file was edited after this process loaded ptxlab, the digest is that of no other process: what runs here
-    may be what was there before.
+    It is kept, by what the system says of each file: to read them all takes as long as many a launch. Where a file was
+    edited after this process loaded ptxlab, the digest is that of no other process: what runs here may be what was
+    there before.
     """
+    folder, stamps = cache_folder(), _stamps(packages)
+    if folder is None or stamps is None:
+        return _digest(packages)
+    path = folder / hashlib.sha256(f"sources\n{stamps}".encode()).hexdigest()
+    return (_read(path) or _make(path, lambda: _digest(packages).encode())).decode()
+
+
+def _stamps(packages: Sequence[str]) -> str | None:
+    """What changes with the source of packages: files, times, sizes; None if these do not say enough."""
+    loaded: float = sys.modules["ptxlab"]._loaded_at
+    found = []
+    pending = [folder for package in packages for folder in import_module(package).__path__]
+    while pending:
+        folder = pending.pop()
+        if not os.path.isdir(folder):  # noqa: PTH112 - in an archive
+            return None
+        for entry in os.scandir(folder):
+            if entry.name.endswith(".py"):
+                known = entry.stat()
+                if known.st_ctime > loaded:
+                    return None
+                found.append(f"{entry.path} {known.st_ino} {known.st_size} {known.st_mtime_ns} {known.st_ctime_ns}")
+            elif entry.name != "__pycache__" and entry.is_dir():
+                pending.append(entry.path)
+    return "\n".join(sorted(found))
+
+
+def _digest(packages: Sequence[str]) -> str:
     from importlib.resources import files
 
     loaded: float = sys.modules["ptxlab"]._loaded_at

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -93,13 +93,13 @@ def callees(function: Any) -> tuple[Any, ...]:
     return () if signature(function).external else unit_of(function).callees
 
 
-def reachable(functions: Iterable[Any]) -> list[Any]:
-    """These native functions and all that they call, each once; without those of the C library."""
+def reachable(functions: Iterable[Any], beyond: Collection[Any] = ()) -> list[Any]:
+    """These native functions and all that they call, each once; without those of the C library, and those `beyond`."""
     found: dict[Any, None] = {}
     pending = list(functions)
     while pending:
         function = pending.pop()
-        if function not in found and not signature(function).external:
+        if function not in found and function not in beyond and not signature(function).external:
             found[function] = None
             pending.extend(callees(function))
     return list(found)

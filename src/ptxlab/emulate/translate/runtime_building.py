@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ptxlab.emulate.runtime.asynchronous.bulk_copies import next_transfer
+from ptxlab.emulate.runtime.asynchronous.bulk_copies import finish_transfers, next_transfer
+from ptxlab.emulate.runtime.memory.profile import settle_all
 from ptxlab.emulate.runtime.memory.recording import is_launch_recorded
+from ptxlab.emulate.runtime.order.earlier_grids import take_over_accesses
+from ptxlab.emulate.runtime.schedule.directed import run_directed
 from ptxlab.emulate.runtime.schedule.schedule import deliver_operations, deliver_transfers
 from ptxlab.emulate.runtime.table import COLLECTIVES, ENTRIES, MULTIPLYING, RARE, RUNTIME
+from ptxlab.emulate.runtime.tensor_memory.execution import finish_operations
 from ptxlab.emulate.runtime.tensor_memory.operations import next_operation
 from ptxlab.emulate.translate.building import packed
 from ptxlab.native.apart import compile_at_once
@@ -16,17 +20,24 @@ from ptxlab.native.engine import VECTORS, compile_text
 from ptxlab.native.functions import signature
 from ptxlab.native.translate import callees, emit, reachable
 
-# What lets asynchronous operations continue, by what each of them starts with.
-DELIVERED = {next_transfer: deliver_transfers, next_operation: deliver_operations}
+# What completes asynchronous operations, and does nothing where there are none, by what each of them starts with.
+COMPLETING = {
+    next_transfer: (deliver_transfers, finish_transfers),
+    next_operation: (deliver_operations, finish_operations),
+}
+# What the host calls for launches that wait for all of the runtime: those of `explore`, profiles and chains.
+PATIENT = {run_directed, settle_all, take_over_accesses}
 
 
 def compile_hastily(records: bool, calls: Sequence[str]) -> bytes:
     """Compile what the host and a kernel need of the runtime, and do not optimize it; `calls` are in `Calls`."""
     collectives = {signature(function).symbol: function for function in COLLECTIVES}
     called = [RUNTIME.get(name) or collectives[name] for name in calls]
-    reached = {*reachable(called)}
-    known = _known(records) | {deliver: False for start, deliver in DELIVERED.items() if start not in reached}
-    return packed([compile_text(emit(list(dict.fromkeys([*ENTRIES, *called])), known=known), speed=0)])
+    started = {*reachable(called, [function for functions in COMPLETING.values() for function in functions])}
+    idle = [function for start, functions in COMPLETING.items() if start not in started for function in functions]
+    entries = [function for function in ENTRIES if function not in PATIENT]
+    known = _known(records) | dict.fromkeys(idle, False)
+    return packed([compile_text(emit(list(dict.fromkeys([*entries, *called])), known=known), speed=0)])
 
 
 def _known(records: bool) -> dict[Callable[..., Any], bool]:

@@ -277,10 +277,13 @@ def done_up_to(block: Pointer[Block], signals: Pointer[Block], barrier: u64) -> 
 
 
 @native
-def finish_transfers(block: Pointer[Block]) -> None:
-    """Do all copies that are under way: the block ends."""
+def finish_transfers(block: Pointer[Block]) -> boolean:
+    """Do all copies that are under way: the block ends. Whether there are any."""
+    if block.bulk.pending.count == 0:
+        return False
     while block.bulk.pending.count != 0:
         finish_transfer(block, 0)
+    return True
 
 
 CALLED = (
