@@ -33,6 +33,7 @@ class _Maker:
     def __init__(self, random: Random) -> None:
         self.random, self.lines = random, list[str]()
         rare: list[dict[str, float]] = [{}, {"warp": 2, "shuffle": 0.5}, {"guarded": 1}, {"copy": 2, "wait": 2}]
+        rare += [{"decided": 1.5}]
         self.extras = random.choice(rare)
         self.count = 0
 
@@ -125,6 +126,15 @@ class _Maker:
         if self.random.random() < 0.9:
             self.emit("cp.async.commit_group;")
 
+    def decided(self, counters: list[str]) -> None:
+        """A barrier, or an access, by what is in memory: most often at one place for all threads."""
+        r, address, p = self.random, f"%r{self.number()}", self.number() % 64
+        index = r.choice(["0", "3", "%k0" if counters else "1", "%b", "%t"])
+        self.emit(f"and.b32 {address}, {index}, 15;" if index[0] == "%" else f"mov.u32 {address}, {index};")
+        self.emit(f"mad.lo.u32 {address}, {address}, 4, %base;\n    ld.shared.u32 {address}, [{address}];")
+        self.emit(f"setp.gt.u32 %p{p}, {address}, {r.choice([3, 100])};")
+        self.emit(f"@%p{p} bar.sync 0;" if r.random() < 0.7 else f"@%p{p} st.shared.u32 [%base], 7;")
+
     def statements(self, depth: int, counters: list[str], count: int) -> None:
         r = self.random
         for _ in range(count):
@@ -140,6 +150,8 @@ class _Maker:
                 p = self.number() % 64
                 self.emit(f"setp.lt.u32 %p{p}, {r.choice(['%n', '%n', '%b', '%t', *counters])}, {r.randrange(9)};")
                 self.emit(f"@%p{p} bar.sync 0;")
+            elif kind == "decided":
+                self.decided(counters)
             elif kind == "warp":
                 self.emit(f"bar.warp.sync {r.choice(['-1', '255', '15'] if r.random() < 0.1 else ['-1'])};")
             elif kind == "shuffle":
@@ -179,8 +191,101 @@ class _Maker:
         self.emit(f"@%p{p} bra {label};")
 
 
+class _Values:
+    """Makes kernels of two warps in which several threads store one value: one they loaded, or a sum of lanes."""
+
+    def __init__(self, random: Random) -> None:
+        self.random, self.lines = random, list[str]()
+        self.count = 0
+
+    def emit(self, text: str) -> None:
+        self.lines.append(f"    {text}")
+
+    def place(self) -> str:
+        """A register with an address in shared memory, of some bits of the number of the thread."""
+        self.count += 1
+        found, mask = f"%r{self.count}", self.random.choice([63, 63, 32, 31, 48, 56, 62, 15, 0])
+        self.emit(f"and.b32 {found}, %t, {mask};")
+        if self.random.random() < 0.3:
+            self.emit(f"shr.u32 {found}, {found}, {self.random.choice([1, 2, 5])};")
+        self.emit(f"mad.lo.u32 {found}, {found}, 4, %base;")
+        return found
+
+    def statement(self) -> None:
+        r = self.random
+        match r.choices(["load", "store", "barrier", "sum", "own", "same", "loop"], [3, 3, 4, 4, 0.5, 2, 0.5])[0]:
+            case "load":
+                self.emit(f"ld.shared.u32 %v, [{self.place()}];")
+            case "store":
+                self.emit(f"st.shared.u32 [{self.place()}], %v;")
+            case "barrier":
+                self.emit("bar.sync 0;")
+            case "sum":
+                self.count += 1
+                operation = r.choice(["add.u32", "max.u32", "xor.b32", "sub.u32" if r.random() < 0.2 else "min.u32"])
+                lanes = [1 << n for n in range(5)]
+                for bit in lanes if r.random() < 0.5 else r.sample(lanes, r.randint(1, 4)):
+                    self.emit(f"shfl.sync.{'down' if r.random() < 0.03 else 'bfly'}.b32 %k0, %v, {bit}, 31, -1;")
+                    self.emit(f"{operation} %v, %v, %k0;")
+            case "own":
+                self.emit("add.u32 %v, %v, %t;")
+            case "same":
+                self.emit(f"mov.u32 %v, {r.randrange(9)};" if r.random() < 0.5 else "add.u32 %v, %v, %b;")
+            case "loop":
+                self.count += 1
+                label = f"loop{self.count}"
+                self.emit(f"mov.u32 %k1, 0;\n{label}:")
+                for _ in range(3):
+                    self.statement()
+                self.emit(f"add.u32 %k1, %k1, 1;\n    setp.lt.u32 %p0, %k1, {r.choice(['2', '%n'])};")
+                self.emit(f"@%p0 bra {label};")
+
+
+def _cover(random: Random) -> str:
+    """Stores to `y` that cover it, or almost."""
+    r, lines = random, list[str]()
+
+    def store(number: int, index: str, limit: str = "%n") -> None:
+        lines.append(f"setp.lt.u32 %p{number}, {index}, {limit};\n    mul.wide.u32 %d{number}, {index}, 4;")
+        lines.append(f"add.u64 %d{number}, %d{number}, %y;\n    @%p{number} st.global.u32 [%d{number}], %v;")
+
+    near = r.choice(["%n", "%n", "%n", "%k2"])
+    lines.append(f"sub.u32 %k2, %n, {r.choice([1, 2])};\n    mov.u32 %r9, %nctaid.x;")
+    match r.choice(["element", "reversed", "pairs", "strided", "either"]):
+        case "element":
+            store(1, r.choice(["%g", "%g", "%t"]), near)
+        case "reversed":
+            lines.append(f"sub.u32 %r1, %n, {r.choice([1, 1, 0, 2])};\n    sub.u32 %r1, %r1, %g;")
+            store(1, "%r1", near)
+        case "pairs":
+            lines.append(f"shl.b32 %r1, %g, 1;\n    add.u32 %r2, %r1, {r.choice([1, 1, 1, 0, 2])};")
+            store(1, "%r1", near)
+            store(2, "%r2")
+        case "strided":
+            lines.append(f"shl.b32 %r9, %r9, {r.choice([3, 3, 3, 4, 2])};\n    mov.u32 %r1, %g;\nagain:")
+            store(1, "%r1", near)
+            lines.append("add.u32 %r1, %r1, %r9;\n    setp.lt.u32 %p2, %r1, %n;\n    @%p2 bra again;")
+        case "either":
+            lines.append(f"setp.{r.choice(['lt', 'eq'])}.u32 %p3, %{r.choice('tgbn')}, 5;\n    @%p3 bra other;")
+            store(1, "%g", near)
+            lines.append("bra.uni after;\nother:")
+            if r.random() < 0.7:
+                store(2, "%g")
+            lines.append("after:")
+    return "\n    ".join(lines)
+
+
 def make(seed: int) -> str:
     """The kernel of a seed."""
+    if seed % 8 == 1:
+        return f"{HEADER}    {_cover(Random(seed))}\n    ret;\n}}\n"
+    if seed % 4 == 3:
+        values = _Values(Random(seed))
+        values.emit("mad.lo.u32 %k2, %t, 4, %base;\n    st.shared.u32 [%k2], %v;\n    bar.sync 0;")
+        for _ in range(values.random.randint(3, 9)):
+            values.statement()
+        header = HEADER.replace(".reqntid 8", ".reqntid 64").replace("tile[16]", "tile[64]").replace("%b, 8", "%b, 64")
+        return header + "\n".join(values.lines) + "\n    ret;\n}\n"
     maker = _Maker(Random(seed))
     maker.statements(0, [], maker.random.randint(2, 6))
     return HEADER + "\n".join(maker.lines) + "\n    ret;\n}\n"

@@ -15,6 +15,7 @@ import json
 import platform
 import re
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,6 +28,7 @@ from ptxlab.prove.replay import WRONG
 from tests.prove.pool import results
 from tests.prove.programs import make
 
+UNWRITTEN = "uninitialized-read"
 LAUNCHES = ((1, 0), (1, 3), (1, 8), (2, 13), (2, 16), (3, 24), (3, 17))
 EXPLORED = ((1, 8), (2, 13))
 ASSUMED = ["len(x) == n", "len(y) == n"]
@@ -47,33 +49,80 @@ CHANGES = [
     (r"mov\.u32 (%r\d+), %t;", r"shr.u32 \1, %t, 1;"),
     (r", 4, %base;", ", 2, %base;"),
     (r", 15;", ", 31;"),
+    (r"and\.b32 (%r\d+), %t, \d+;", r"and.b32 \1, %t, 30;"),
+    (r"shfl\.sync\.bfly", "shfl.sync.down"),
+    (r"shfl\.sync\.bfly\.b32 %k0, %v, \d+", "shfl.sync.bfly.b32 %k0, %v, 3"),
+    (r"(add|max|xor|min)\.(u|b)32 %v, %v, %k0", "sub.u32 %v, %v, %k0"),
+    (r"st\.shared\.u32 \[%k2\], %v;", ""),
     (r"@!?%p\d+ (st|ld|cp)", r"\1"),
     (r"@(%p\d+) bra", r"@!\1 bra"),
 ]
 
 
-def wrong_run(kernel: Any, schedules: int = 2, explored: int = 100) -> str | None:
+def wrong_run(text: str, schedules: int = 2, explored: int = 100, is_initialized: bool = False) -> str | None:
     """What goes wrong in some launch, under a few schedules; in the small ones, under all, up to a limit."""
+    kernel = ptxlab.parse(used(text) if is_initialized else text)["kernel"]
+    block = 64 if ".reqntid 64" in text else 8
     for grid, n in LAUNCHES:
         args = [np.arange(n, dtype=np.uint32) + 5, np.arange(n, dtype=np.uint32) * 3 + 100, n]
         for seed in range(schedules):
             given = [np.array(one) if isinstance(one, np.ndarray) else one for one in args]
-            found = kernel.launch(grid, 8, given, device="cpu", on_error="collect", timeout=60, seed=seed)
+            found = kernel.launch(grid, block, given, device="cpu", on_error="collect", timeout=60, seed=seed)
             codes = [one.code for one in found.diagnostics if one.level == "error" and one.code in WRONG]
+            codes += [one.code for one in found.diagnostics if is_initialized and _is_unwritten(one)]
             if codes:
                 return f"{codes[0]} with grid {grid}, n {n}, seed {seed}"
         if (grid, n) in EXPLORED and explored:
-            tried = ptxlab.explore(kernel, grid, 8, args, limit=explored, timeout=5)
+            tried = ptxlab.explore(kernel, grid, block, args, limit=explored, timeout=5)
             wrong = [one.code for one in tried.diagnostics if one.level == "error" and one.code in WRONG]
             if wrong:
                 return f"{wrong[0]} with grid {grid}, n {n}, explored"
     return None
 
 
-def level_of(text: str) -> str:
-    """The verdict on a kernel, without replays."""
+def used(text: str) -> str:
+    """A kernel in which branches depend on all that is read of shared memory, so that it matters what is there."""
+    numbers = count()
+
+    def then(hit: re.Match[str]) -> str:
+        label = f"used{next(numbers)}"
+        return f"{hit[0]}\n    setp.eq.u32 %used, {hit[1]}, 77;\n    @%used bra {label};\n{label}:"
+
+    text = text.replace(".reg .pred %p<64>;", ".reg .pred %p<64>, %used;")
+    return re.sub(r"ld\.shared\.u32 (%\w+), \[[^]]*\];", then, text)
+
+
+def _is_unwritten(finding: Any) -> bool:
+    return finding.code == UNWRITTEN and "shared" in finding.message
+
+
+def level_of(text: str) -> tuple[str, bool]:
+    """The verdict on a kernel, without replays; and whether shared memory is written before it is read."""
     kernel = ptxlab.parse(text)["kernel"]
-    return ptxlab.prove(kernel, assume=ASSUMED, replays=False, timeout=30).level
+    found = ptxlab.prove(kernel, assume=ASSUMED, initialized=True, replays=False, timeout=30)
+    if found.level == "not-proved" and {one.kind for one in found.gaps} == {"initialized"}:
+        return "proved", False
+    return found.level, found.level == "proved"
+
+
+def wrong_once(text: str) -> str | None:
+    """Whether a run contradicts a proof that each element of `y` is written once: stores count instead."""
+    stores = re.findall(r"st\.global\.u32 \[(%d\d+)\], %v;", text)
+    own = [one for one in stores if f"add.u64 {one}, {one}, %y;" in text]
+    if not own or any(f"ld.global.u32 %v, [{one}]" in text for one in re.findall(r"add\.u64 (%d\d+), \1, %y;", text)):
+        return None
+    kernel = ptxlab.parse(text)["kernel"]
+    covered = [*ASSUMED, "grid.x * 8 >= n"]
+    if not ptxlab.prove(kernel, assume=covered, once="y", replays=False, timeout=30):
+        return None
+    for one in own:
+        text = text.replace(f"st.global.u32 [{one}], %v;", f"red.global.add.u32 [{one}], 1;")
+    for grid, n in LAUNCHES:
+        y = np.zeros(n, np.uint32)
+        ptxlab.parse(text)["kernel"].launch(grid, 8, [np.arange(n, dtype=np.uint32), y, n], device="cpu")
+        if (y != 1).any():
+            return f"elements written {sorted(set(y.tolist()))} times with grid {grid}, n {n}"
+    return ""
 
 
 def mutants(text: str, random: Random, count: int) -> list[tuple[str, str]]:
@@ -91,17 +140,21 @@ def mutants(text: str, random: Random, count: int) -> list[tuple[str, str]]:
 
 def judge(given: tuple[int, int]) -> list[dict[str, Any]]:
     """The rows of a random kernel and of its mutants."""
-    seed, count = given
+    seed, changes = given
     text = make(seed)
-    level = level_of(text)
-    row = {"seed": seed, "change": None, "level": level}
+    level, is_initialized = level_of(text)
+    row = {"seed": seed, "change": None, "level": level, "initialized": is_initialized}
     if level != "proved":
         return [row]
-    rows = [row | {"wrong": wrong_run(ptxlab.parse(text)["kernel"])}]
-    for changed, change in mutants(text, Random(seed), count):
-        row = {"seed": seed, "change": change, "level": level_of(changed)}
-        if row["level"] == "proved":
-            row["wrong"] = wrong_run(ptxlab.parse(changed)["kernel"])
+    once = wrong_once(text)
+    wrong = wrong_run(text, is_initialized=is_initialized) or once
+    rows = [row | {"wrong": wrong, "once": once is not None}]
+    for changed, change in mutants(text, Random(seed), changes):
+        level, is_initialized = level_of(changed)
+        row = {"seed": seed, "change": change, "level": level, "initialized": is_initialized}
+        if level == "proved":
+            row["once"] = (once := wrong_once(changed)) is not None
+            row["wrong"] = wrong_run(changed, is_initialized=is_initialized) or once
         rows.append(row)
     return rows
 
@@ -124,6 +177,8 @@ def main() -> None:
         for row in found:
             kind = "kernel" if row["change"] is None else "mutant"
             counts[f"{kind} {row['level']}"] += 1
+            counts[f"{kind} initialized"] += row["initialized"]
+            counts[f"{kind} once"] += row.get("once", False)
             if row.get("wrong"):
                 counts["contradiction"] += 1
                 print(f"proved, but wrong: {row}", flush=True)

@@ -228,7 +228,12 @@ class Terms(Symbolic):
             return yes
         if step.type.kind == "p" and yes.is_constant and no.is_constant:
             return condition if yes.constant else self.negated(condition)
-        return super().apply(step, [condition, self._as(yes, step.type), self._as(no, step.type)])
+        yes, no = self._as(yes, step.type), self._as(no, step.type)
+        base = linear(step.type, 0, dict(one for one in yes.terms & no.terms if one[0].kind in _BASES))
+        if step.type.kind == "p" or not base.terms:
+            return super().apply(step, [condition, yes, no])
+        found = self._select(step, [condition, yes.plus(base, -1), no.plus(base, -1)])
+        return found.plus(base)  # an address in either is an address in both
 
     def choose(self, condition: Linear, yes: Linear, no: Linear) -> Linear:
         """One of two terms of a type."""
@@ -369,6 +374,7 @@ class _Range:
     high: int
 
 
+_BASES = (ADDRESS, PARAMETER, "window")
 _AND, _OR, _XOR = (Step(sign, PREDICATE, (0, 1), PREDICATE) for sign in "&|^")
 
 
