@@ -254,7 +254,6 @@ class Execution:
         loop.exits = tuple(tuple(one for one in arrival.path if one not in here.path) for _, arrival in exits)
         loop.returns = any(segment.exits for segment in self.notes.segments if loop in segment.loops)
         conditions = [one for _, arrival in exits for one in arrival.path if one not in here.path]
-        loop.ends = tuple(conditions) if len(exits) == 1 else ()
         loop.is_uniform = is_uniform(conditions, lambda one: one is loop or one in loops or one.is_uniform)
         return exits
 

@@ -74,7 +74,7 @@ class TensorMemory:
             return False
         address = self.effects.access(here, match, "dst", "store", "shared", 4, "weak")
         here.segment.accesses[-1].alike = LANES  # one lane of the warp stores
-        base = Symbol("tensor memory", self.notes.lines[here.at], (), True, columns.constant)
+        base = Symbol("tensor memory", self.notes.lines[here.at], (), True, columns=columns.constant)
         path = tuple(one for one in here.path if is_uniform([one], lambda _: False))
         self.effects.registers.allocations[address] = Allocation(address, base, path, len(self.notes.events))
         return True

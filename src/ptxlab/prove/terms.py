@@ -61,8 +61,11 @@ class Loop:
     """What holds where it is left, by each way out of it."""
     returns: bool = False
     """Whether a thread may exit in it."""
-    ends: tuple[Linear, ...] = ()
-    """What holds after it as it has ended, if there is one way out of it."""
+
+    @property
+    def ends(self) -> tuple[Linear, ...]:
+        """What holds after it as it has ended, if there is one way out of it."""
+        return self.exits[0] if len(self.exits) == 1 else ()
 
     def __repr__(self) -> str:
         return f"turn of the loop at line {self.line}"

@@ -121,7 +121,7 @@ class ExploredTeam:
         """Those that all have in common."""
         return self.grids[0].options
 
-    def run(self, _: Sequence[object], director: Director, watch: Watch) -> tuple[Result, list[Event], bool]:
+    def run(self, _: Sequence[object], director: Director, watch: Watch) -> tuple[Result, list[ThreadEvent], bool]:
         """Run them once, as directed; their memory is made anew before."""
         with joined(self.grids, self.space(), watch.until + GRACE, LOGGED) as running:
             with watch.over(running[0]):
