@@ -292,7 +292,7 @@ UNKNOWN = [
      "threads of one warp may decide differently"),
     ("bar.warp.sync 15;", "a mask of lanes other than a constant for the whole warp is not followed"),
     ("setp.gt.u32 %p1, %t, 3;\n@%p1 bar.sync 0;", "threads of one block may decide differently"),
-    ("bar.sync 1, 32;", "a barrier for a part of the block is not followed"),
+    ("setp.lt.u32 %p1, %t, 32;\n@%p1 bar.sync 1, 32;", "barrier for a part of the block is not followed"),
 ]  # fmt: skip
 
 
