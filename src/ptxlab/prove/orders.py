@@ -112,7 +112,7 @@ class Orders:
         except LookupError:
             raise UnsupportedError(event.at, "the number of this barrier is not that of a thread") from None
         if any(mask.bit_count() != event.bytes for mask in found.values()):
-            raise UnsupportedError(event.at, "as many threads come to this barrier as it does not expect")
+            raise UnsupportedError(event.at, "more or fewer threads come to this barrier than it expects")
         if not all(loop.is_uniform for loop in event.loops):
             raise UnsupportedError(event.at, "threads may come to this barrier in different turns")
         return found
