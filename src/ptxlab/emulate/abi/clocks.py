@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ptxlab.emulate.abi.findings import Finding
-from ptxlab.native import Growable, Pointer, struct, u32, u64
+from ptxlab.native import Array, Growable, Pointer, struct, u32, u64
 
 WITH_COPIES = 2  # of a proxy fence: the kernel also writes shared memory by copies that go through the generic proxy
 
@@ -57,20 +57,29 @@ class Run:
     flags: u32  # as those of an access, without the warp
 
 
+MOST_RUNS = 16  # of a page: as many as it has pieces that lanes access together
+
+
+@struct
+class Runs:
+    """The runs of a page, none of which overlap."""
+
+    count: u32
+    items: Array[Run, 16]
+
+
 @struct
 class Page:
     """The accesses to a stretch of memory: one for as many bytes as all accesses there so far have touched together.
 
-    Where lanes together do nothing but stream through memory there are none, but two runs: the last writes, and reads
-    of elements that are not written, or not yet; see `runtime.order.runs`.
+    Where lanes together do nothing but stream through memory there are runs instead; see `runtime.order.runs`.
     """
 
     number: u64  # the address over the size of a page, plus 1; 0: unused
-    accesses: Pointer[Access]  # null: there are runs
+    accesses: Pointer[Access]
+    runs: Pointer[Runs]  # null: there are accesses
     shift: u32  # how many bytes that is, as an exponent of two; of a page of runs with `RUNS`
     written: u32  # whether any of the accesses writes
-    writes: Run
-    reads: Run
 
 
 @struct

@@ -17,7 +17,7 @@ from ptxlab.emulate.runtime.memory.block_independence import keep_page
 from ptxlab.emulate.runtime.memory.memory import fail
 from ptxlab.emulate.runtime.order.access_history import IN_GENERATION
 from ptxlab.emulate.runtime.order.races import note_generic, note_global, note_shared
-from ptxlab.emulate.runtime.order.runs import joins_run
+from ptxlab.emulate.runtime.order.runs import joins_runs
 from ptxlab.emulate.runtime.order.shadow import (
     ALL_BEFORE,
     ASYNC,
@@ -76,10 +76,9 @@ def note_lanes_global(
     """The same in global memory."""
     worker = thread.worker
     if lanes == (1 << GROUP) - 1 and stride == u64(bytes) and cast(u64, each) == 0 and bytes >= 4:
-        is_write: boolean = flags & KIND != LOAD
         is_defined: boolean = first + (GROUP - 1) * stride < worker.memory.heap or first >= HOST_MEMORY
         shift: u32 = trailing_zeros(u32, bytes)
-        if (is_write or is_defined) and joins_run(thread, first, shift, flags & REMEMBERED, instruction, is_write):
+        if (is_defined or flags & KIND != LOAD) and joins_runs(thread, first, shift, flags & REMEMBERED, instruction):
             return 0
     left: u32 = note_plain(
         thread, address_of(worker.history.pages), first, stride, each, lanes, bytes, flags, instruction, GLOBAL_SPACE,

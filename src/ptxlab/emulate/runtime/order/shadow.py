@@ -6,10 +6,10 @@ accessed by fewer, it is split, so that neighbouring bytes are never taken for e
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.clocks import Access, History, Page, Pages, Run
+from ptxlab.emulate.abi.address_spaces import LOAD
+from ptxlab.emulate.abi.clocks import Access, History, Page, Pages, Run, Runs
 from ptxlab.native import (
     Pointer,
-    address_of,
     boolean,
     calloc,
     cast,
@@ -70,6 +70,7 @@ RUNS = 32  # with the `shift` of a page: it has runs instead of accesses, of ele
 GENERATION = 16  # the first bit of the number of the generation in a link; see `access_history`
 ACCESS_SIZE = size_of(Access)
 PAGE_SIZE = size_of(Page)
+RUNS_SIZE = size_of(Runs)
 FIRST_CAPACITY = 64
 SCATTER = 0x9E3779B97F4A7C15
 
@@ -107,13 +108,18 @@ def add_page(history: Pointer[History], pages: Pointer[Pages], number: u64, shif
     if pages.count * 2 >= pages.capacity and not grow(pages):
         return nowhere
     accesses = cast(Pointer[Access], 0)
+    runs = cast(Pointer[Runs], 0)
     if shift < RUNS:
         accesses = claim(history, u32(PAGE) >> shift)
-        if cast(u64, accesses) == 0:
-            return nowhere
+    elif history.bytes + RUNS_SIZE <= history.limit:
+        history.bytes += RUNS_SIZE
+        runs = cast(Pointer[Runs], calloc(1, RUNS_SIZE))
+    if cast(u64, accesses) | cast(u64, runs) == 0:
+        return nowhere
     page = pages.slots + slot_of(pages, number)
     page.number = number
     page.accesses = accesses
+    page.runs = runs
     page.shift = shift
     page.written = 0
     pages.count += 1
@@ -127,21 +133,32 @@ def expand_page(history: Pointer[History], page: Pointer[Page]) -> Pointer[Page]
     accesses = claim(history, u32(PAGE) >> shift)
     if cast(u64, accesses) == 0:
         return cast(Pointer[Page], 0)
+    for index in range(page.runs.count):
+        run = cast(Pointer[Run], page.runs.items) + index
+        for element in range(run.start, run.end):
+            access = accesses + element
+            if run.flags & KIND == LOAD:
+                number: u32 = chain(history, 0)
+                if number == 0:
+                    history.unwatched += 1
+                    continue
+                access.next = number
+                access = history.chained.items + number
+            set_access(access, run, element)
+            access.link = 0 if run.flags & KIND == LOAD else u32(1 << GENERATION)
+    free_runs(history, page)
     page.accesses = accesses
     page.shift = shift
-    for written in range(page.writes.start, page.writes.end):
-        cell = accesses + written
-        set_access(cell, address_of(page.writes), written)
-        cell.link = 1 << GENERATION
-    for read in range(page.reads.start, page.reads.end):
-        number: u32 = chain(history, 0)
-        if number == 0:
-            history.unwatched += 1
-        else:
-            accesses[read].next = number
-            set_access(history.chained.items + number, address_of(page.reads), read)
-            history.chained.items[number].link = 0
     return page
+
+
+@native
+def free_runs(history: Pointer[History], page: Pointer[Page]) -> None:
+    """Forget the runs of a page."""
+    if cast(u64, page.runs) != 0:
+        free(cast(Pointer[u8], page.runs))
+        page.runs = cast(Pointer[Runs], 0)
+        history.bytes -= RUNS_SIZE
 
 
 @native(inline=True)
@@ -270,6 +287,7 @@ def free_pages(history: Pointer[History], pages: Pointer[Pages]) -> None:
     """Forget all accesses of a table."""
     for index in range(pages.capacity):
         page = pages.slots + index
+        free_runs(history, page)
         if page.number != 0 and page.shift < RUNS:
             count: u32 = u32(PAGE) >> page.shift
             for at in range(count):
@@ -291,6 +309,7 @@ def drop_pages(pages: Pointer[Pages]) -> None:
     """Give back a table of whose accesses nothing is needed any more, chains neither."""
     for index in range(pages.capacity):
         free(cast(Pointer[u8], pages.slots[index].accesses))
+        free(cast(Pointer[u8], pages.slots[index].runs))
     free(cast(Pointer[u8], pages.slots))
     pages.slots = cast(Pointer[Page], 0)
     pages.count = 0
