@@ -123,7 +123,7 @@ def watched_variables(
 
 
 @dataclass(frozen=True)
-class Run:
+class FinishedRun:
     """A run that is over: its arrays and variables before and after, what it gave, and how it was asked for."""
 
     kernel: Function

@@ -34,7 +34,7 @@ from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
-    from ptxlab.cli.outcome import Run
+    from ptxlab.cli.outcome import FinishedRun
     from ptxlab.device.options import LaunchOptions
     from ptxlab.ir import Function
     from ptxlab.timelines import Timeline
@@ -306,7 +306,7 @@ def command(context: click.Context, /, nvcc: str, max_repeats: int | None, gpus:
     context.exit(max(int(expect(request, run)), status_of(failing(run.findings, request.path))))
 
 
-def expect(request: Request, run: Run) -> bool:
+def expect(request: Request, run: FinishedRun) -> bool:
     """Show what is not as expected; whether there is anything."""
     from ptxlab.cli.expectation import compare
 
@@ -383,10 +383,12 @@ def explore(kernel: Function, request: Request, options: LaunchOptions, warnings
     return status_of(failing(findings, request.path)) or (0 if found.is_complete else 2)
 
 
-def run_kernel(kernel: Function, request: Request, options: LaunchOptions, warnings: Sequence[Diagnostic]) -> Run:
+def run_kernel(
+    kernel: Function, request: Request, options: LaunchOptions, warnings: Sequence[Diagnostic]
+) -> FinishedRun:
     """Run the kernel with each seed, until one finds something; the last run, after these warnings."""
     from ptxlab.cli.origins import by_source_line
-    from ptxlab.cli.outcome import Run, watched_arguments, watched_variables
+    from ptxlab.cli.outcome import FinishedRun, watched_arguments, watched_variables
 
     module = kernel.module
     assert module is not None
@@ -394,7 +396,7 @@ def run_kernel(kernel: Function, request: Request, options: LaunchOptions, warni
     tried = try_seeds(kernel, Inputs(request.arguments, request.settings), seeds, options, request.scheduler)
     result = tried.result
     result.counters = by_source_line(module, result.counters)
-    return Run(
+    return FinishedRun(
         kernel,
         watched_arguments(kernel, request.arguments, tried.before, tried.after),
         watched_variables(module, request.settings, tried.held),

@@ -14,7 +14,7 @@ from ptxlab.verify.equality import equality
 from ptxlab.verify.measuring import NotMeasuredError, can_measure, measure_calls
 from ptxlab.verify.parts import Judging
 from ptxlab.verify.precision import precision
-from ptxlab.verify.running import Called, Caller, Clock, OutOfTimeError
+from ptxlab.verify.running import Called, Caller, OutOfTimeError, TimeLeft
 from ptxlab.verify.submission import Submission, SubmissionError, open_submission
 from ptxlab.verify.task import Sizes, Task, load_task, named_by
 from ptxlab.verify.verdict import FAILED, OPEN, PASSED, Finding, Part, Verdict
@@ -53,7 +53,7 @@ def verify(
                                    "--kernel", str(kernel))  # fmt: skip
     found = task if isinstance(task, Task) else load_task(task)
     drawn = secrets.randbits(32) if seed is None else seed
-    clock = Clock(timeout)
+    clock = TimeLeft(timeout)
     hidden = found.draw_sizes() if sizes is None else [dict(sizes)]
     public = [dict(one) for one in found.shapes] if sizes is None else []
 

@@ -22,7 +22,7 @@ class OutOfTimeError(Exception):
 
 
 @dataclass
-class Clock:
+class TimeLeft:
     """How much time is left, and how many launches there were."""
 
     seconds: float
@@ -72,7 +72,7 @@ def _bytes(values: Values) -> npt.NDArray[np.uint8]:
 class Caller:
     """Calls a submission, again and again."""
 
-    def __init__(self, task: Task, submission: Submission, clock: Clock, seed: int) -> None:
+    def __init__(self, task: Task, submission: Submission, clock: TimeLeft, seed: int) -> None:
         self.task, self.submission, self.clock, self.seed = task, submission, clock, seed
         self.plans: dict[tuple[tuple[str, int], ...], LaunchPlan] = {}
         self._drawn = 0
