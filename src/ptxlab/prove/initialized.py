@@ -123,7 +123,7 @@ class Initialized:
         return place is not None and place[0].key == group.object.key and is_weak
 
     def _turns(self, store: _Store, group: Group, loops: tuple[Loop, ...]) -> Iterator[int]:
-        """How many turns of the innermost loop around both a store is before a read, by any threads."""
+        """How many turns of the innermost loop around both a store is before a read, in any threads."""
         if all(self._is_before(one, read, loops) for one in store.accesses for _, read in group.distances):
             yield 0
         if loops and all(one.is_uniform or one.has_barrier for one in loops):
