@@ -83,6 +83,16 @@ def test_products_wait_for_those_with_the_same_accumulator_only(same: bool) -> N
         finds("data-race", message, ((step, f"{step} add.u32 %r14, %r14, 8;"),))
 
 
+@pytest.mark.parametrize("rows", [64, 128])
+def test_products_wait_for_those_of_the_same_shape_only(rows: int) -> None:
+    first, second = Descriptor("f16", 64, 128, "f16", "f16"), Descriptor("f16", rows, 192 - rows, "f16", "f16")
+    step = "add.u32 %r15, %r15, 8;"
+    edits = ((step, f"{step} mov.b32 %r10, {second.encode()};"),)
+    *_, found = multiply(Case(first, steps=2, edits=edits, how={"timeout": 60}))
+    expected = [] if rows == 64 else ["an MMA changes tensor memory that an MMA still writes"]
+    assert [one.message for one in found if one.code == "data-race"] == expected
+
+
 def test_accumulators_side_by_side() -> None:
     step = "add.u32 %r15, %r15, 8;"
     edits = ((step, f"{step} add.u32 %r14, %r14, 16;"), ("setp.ne.u32 %p2, %r16, 0;", "setp.ne.u32 %p2, 0, 0;"))

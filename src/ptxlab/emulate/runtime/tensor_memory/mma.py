@@ -108,7 +108,7 @@ def refuse_without_allocation(thread: Pointer[Thread], address: u32, instruction
 def shape_of(mma: Pointer[TensorMma]) -> u64:
     """The shape and the kind of an MMA, in bits above those of an address."""
     bits: u32 = mma.instruction_descriptor
-    extents: u64 = u64(rows_of(bits, mma.kind)) + u64(columns_of(bits))
+    extents: u64 = u64(rows_of(bits, mma.kind) // 16) << 8 | u64(columns_of(bits) // 8)
     return extents << 32 | (u64(mma.kind) | u64(mma.form) << 4) << 48
 
 
