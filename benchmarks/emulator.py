@@ -102,7 +102,7 @@ def polynomial(folder: Path) -> list[Row]:
     assert np.allclose(y, plain, rtol=1e-5)
     return [
         Row("polynomial against C at gcc -O2", ratio(samples, "emulator", "c"), "times", 0.4, samples=samples),
-        Row("the same with all detectors", ratio(samples, "detectors", "c"), "times", 30),
+        Row("the same with all detectors", ratio(samples, "detectors", "c"), "times", 1.0),
     ]
 
 
@@ -122,7 +122,7 @@ def sgemm(folder: Path, numba: str | None) -> list[Row]:
     assert np.allclose(c, plain, rtol=1e-3, atol=1e-3)
     rows = [
         Row("SGEMM block against C at gcc -O2", ratio(samples, "emulator", "c"), "times", 0.4, samples=samples),
-        Row("the same with all detectors", ratio(samples, "detectors", "c"), "times", 30),
+        Row("the same with all detectors", ratio(samples, "detectors", "c"), "times", 1.0),
     ]
     if numba is not None:
         depth = 16

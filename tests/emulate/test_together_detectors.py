@@ -208,7 +208,7 @@ ACROSS = """
     setp.eq.u32 %p1, %r1, {lane};
     @%p1 st.global.u32 [%rd4+{far}], %r1;
     ret;"""
-# How many findings there are, and of what; where there are none, whether lanes stay together.
+# Each has a finding.
 WRONG = {
     "lanes": LANES.format(sync=""),
     "warps": WARPS.format(sync=""),
@@ -235,6 +235,7 @@ WRONG = {
     "pairs": PAIRS.format(bytes=0),
     "across": ACROSS.format(lane=63, far=8),
 }
+# Nothing is wrong, and lanes stay together.
 RIGHT = {
     "lanes": LANES.format(sync=BARRIER),
     "warps": WARPS.format(sync=BARRIER),
@@ -272,6 +273,7 @@ def run(body: str) -> tuple[int, int]:
     return found.found, found.together
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("body", WRONG.values(), ids=WRONG)
 def test_wrong_kernels(body: str) -> None:
     found, together = run(body)
@@ -279,6 +281,7 @@ def test_wrong_kernels(body: str) -> None:
     assert together == 0
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
 def test_their_right_twins(body: str) -> None:
     found, together = run(body)

@@ -31,7 +31,7 @@ from ptxlab.ir.flow import END
 from ptxlab.isa import Jump, Match
 from ptxlab.native import offset_of, size_of
 
-MOST_TEXT = 200_000  # characters of LLVM IR for lanes, which LLVM optimizes in about a second
+MOST_TEXT = 240_000  # characters of LLVM IR for lanes, which LLVM optimizes in about a second
 PASSES = 12  # over a function, until what its registers hold is known
 TURNS = 256  # of as many backward jumps as a thread takes in one turn, until lanes continue as threads
 _NONE = "zeroinitializer"

@@ -29,6 +29,7 @@ from ptxlab.emulate.runtime.order.shadow import (
     PAGE_SHIFT,
     REMEMBERED,
     STALE,
+    STRONG,
     UNDEFINED,
     WARP_SHIFT,
     WIDE,
@@ -39,6 +40,7 @@ from ptxlab.emulate.runtime.order.shadow import (
 )
 from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64, unlikely
 
+LONG = 32  # reads of the same bytes by different warps and instructions, beyond which some are looked for to forget
 ANY_SOURCE = 1  # a read of what no thread wrote returns it
 
 
@@ -207,38 +209,52 @@ def read(
     thread: Pointer[Thread], block: Pointer[Block], cell: Pointer[Access], what: u32, bits: u32, flags: u32,
     instruction: u32,
 ) -> boolean:  # fmt: skip
-    """Remember a read of lanes, if it is plain; see `remember_read`."""
+    """Remember a read of lanes, if it is plain, perhaps in place of one that it follows; see `remember_read`."""
     if cell.epoch != 0:
         if cell.flags & (HAS_WRITES | UNDEFINED) != 0 or flags & STALE != 0:
             return False
         if not is_plainly_known(block, cell, what, bits):
             return False
     history = thread.worker.history
-    next: u32 = cell.next
-    if next == 0:
-        next = chain(history, 0)
-        if next == 0:
+    number: u32 = cell.next
+    followed: u32 = 0
+    length: u32 = 0
+    while number != 0:
+        before = history.chained.items + number
+        if (
+            before.epoch == thread.order.epoch
+            and before.instruction == instruction
+            and before.flags == what
+            and before.block == u32(block.number)
+        ):
+            before.lanes = before.lanes | bits
+            return True
+        if before.epoch <= block.order.settled_epoch and is_plain_read(block, before):
+            followed = number
+        number = before.next
+        length += 1
+    if followed == 0:
+        if length >= LONG:
             return False
-        cell.next = next
+        followed = chain(history, cell.next)
+        if followed == 0:
+            return False
+        cell.next = followed
         cell.flags = cell.flags & ~u32(ALL_BEFORE)
-        new = history.chained.items + next
-        new.epoch = thread.order.epoch
-        new.block = u32(block.number)
-        new.lanes = bits
-        new.instruction = instruction
-        new.flags = what
-        new.link = 0
-        return True
-    before = history.chained.items + next
-    if (
-        before.epoch != thread.order.epoch
-        or before.block != u32(block.number)
-        or before.flags != what
-        or before.instruction != instruction
-    ):
-        return False
-    before.lanes = before.lanes | bits
+    new = history.chained.items + followed
+    new.epoch = thread.order.epoch
+    new.block = u32(block.number)
+    new.lanes = bits
+    new.instruction = instruction
+    new.flags = what
+    new.link = 0
     return True
+
+
+@native(inline=True)
+def is_plain_read(block: Pointer[Block], access: Pointer[Access]) -> boolean:
+    """Whether an access is a read by threads of the block of which nothing but its order matters."""
+    return access.block == u32(block.number) and access.flags & (KIND | STRONG | COPY | ASYNC) == LOAD
 
 
 @native(inline=True)
