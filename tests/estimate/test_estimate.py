@@ -146,7 +146,16 @@ def test_control_codes_hold_the_latency_of_dependent_instructions() -> None:
     assert {one.control.write_barrier for one in loads} <= waited
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
+@needs_tools
+def test_a_b200_has_bounds() -> None:
+    found = estimate(kernels.SFU, target="sm_100a")
+    assert found.is_bound
+    assert found.seconds == max(unit.seconds for unit in found.units)
+    assert not {"latency", "launch overhead"} & {unit.name for unit in found.units}
+    assert str(found).startswith("`sfu` on a B200: at least ")
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_120a"])
 def test_other_gpus_have_no_estimate(target: str) -> None:
     with pytest.raises(PtxError) as caught:
         estimate(kernels.SFU, target=target)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from ptxlab.estimate.execution import BasicBlock
-from ptxlab.estimate.hardware import Hardware
+from ptxlab.estimate.hardware import Ceiling, Hardware
 from ptxlab.estimate.latency import durations, latency_of
 from ptxlab.estimate.sampling import Work
 from ptxlab.estimate.traffic import Traffic
@@ -108,6 +108,24 @@ def bound(blocks: Sequence[BasicBlock], work: Work, traffic: Traffic, shape: Sha
     for number, name in enumerate((SHARED, L1, L2)):
         costs[name] = {address: each[number] for address, each in traffic.by_instruction.items()}
     costs[DRAM], costs[LATENCY] = costs[L2], waits
+    return Bounds({name: value for name, value in seconds.items() if value}, costs, (read, written))
+
+
+def least(blocks: Sequence[BasicBlock], work: Work, traffic: Traffic, shape: Shape, ceiling: Ceiling) -> Bounds:
+    """How long units are busy at the rates of a data sheet: no launch is faster, however well all of it overlaps."""
+    read, written = traffic.from_dram(shape.blocks)
+    issued = {one.address: block.times for block in blocks for one in block.instructions}
+    rows = 128 * work.mmas.get("tcgen05", 0.0)  # each reads 32 bytes of a row and of a column, of at most 128 rows
+    columns = max(work.operands.get("tcgen05", 0.0) / 32 - rows, 0.0)
+    cycles = {
+        ISSUE: sum(issued.values()) / ceiling.schedulers,
+        SHARED: traffic.shared,
+        TENSOR: columns / ceiling.columns,
+    }
+    each = shape.blocks / (ceiling.sms * ceiling.clock)
+    seconds = {**{unit: busy * each for unit, busy in cycles.items()}, DRAM: (read + written) / ceiling.dram}
+    costs: Costs = {ISSUE: issued, TENSOR: {}}
+    costs[SHARED], costs[DRAM] = ({a: one[n] for a, one in traffic.by_instruction.items()} for n in (0, 2))
     return Bounds({name: value for name, value in seconds.items() if value}, costs, (read, written))
 
 

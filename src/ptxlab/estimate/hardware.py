@@ -1,7 +1,8 @@
 """What a GPU can do in a cycle or a second, each figure with where it is from.
 
-Only the H200 is here: its figures were compared with times that were measured. Figures of kind `fitted` were chosen so
-that estimates of the kernels in `benchmarks/estimate.py` agree with those times; all others are as published.
+Estimates are for the H200 only: its figures were compared with times that were measured. Figures of kind `fitted` were
+chosen so that estimates of the kernels in `benchmarks/estimate.py` agree with those times; all others are as published.
+Of a `Ceiling`, only what is published is known: it says what a launch takes at least.
 """
 
 from __future__ import annotations
@@ -94,6 +95,27 @@ SOURCES = {
 assert SOURCES.keys() == {field.name for field in fields(Hardware)}
 
 KNOWN = {"sm_90": H200, "sm_90a": H200}
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The most that a GPU does, by its data sheet; cycles are of one SM."""
+
+    name: str
+    sms: int
+    schedulers: int
+    clock: float  # Hz, the highest
+    dram: float  # bytes a second
+    columns: float  # of `tcgen05.mma` with 128 rows and 32 bytes along k: 8,192 operations of bf16 a cycle
+
+
+B200 = Ceiling("B200", sms=148, schedulers=4, clock=1.965e9, dram=8.0e12, columns=2.0)
+CEILINGS = {"sm_100": B200, "sm_100a": B200, "sm_100f": B200}
+
+
+def gpu_of(target: str) -> str:
+    """The GPU that a target is estimated, or bounded, for; where there is none, `PtxError` says so."""
+    return (CEILINGS.get(target) or hardware_of(target)).name
 
 
 def hardware_of(target: str) -> Hardware:

@@ -10,9 +10,9 @@ from math import ceil, prod
 from ptxlab import author, ir
 from ptxlab.device.digest import digest_of
 from ptxlab.device.options import Extent, LaunchOptions
-from ptxlab.estimate.bounds import Bounds, Shape, bound
+from ptxlab.estimate.bounds import Bounds, Shape, bound, least
 from ptxlab.estimate.execution import BasicBlock, executed_blocks
-from ptxlab.estimate.hardware import Hardware, hardware_of
+from ptxlab.estimate.hardware import CEILINGS, Ceiling, Hardware, gpu_of, hardware_of
 from ptxlab.estimate.sampling import Work, sample
 from ptxlab.estimate.traffic import traffic_of
 from ptxlab.estimate.units import DRAM, L2, LAUNCH
@@ -38,6 +38,11 @@ _IDLE = 0.3  # of all slots for blocks: if more are empty, that is what to chang
 NOT_MODELLED = (
     "L2 keeps what is read again, DRAM reads each array once; queues at atomics and "
     "mbarriers, hand-overs between warps, clusters that do not fit and the power limit (but for wgmma) are left out"
+)
+
+NOT_IN_BOUNDS = (
+    "the rates of a data sheet, of units that overlap perfectly; DRAM reads each array once; latency, L2, other pipes "
+    "and the launch are left out"
 )
 
 
@@ -93,6 +98,8 @@ class Estimate:
     sampled: int
     """Blocks that were run on the emulator."""
     not_modelled: str = NOT_MODELLED
+    is_bound: bool = False
+    """Whether `seconds` is what the launch takes at least, by the rates of a data sheet."""
 
     def unit(self, name: str) -> Unit:
         """The unit of that name."""
@@ -133,7 +140,8 @@ def estimate(
 
     A few blocks of the grid are run on the emulator, which writes their part of the results; `blocks` names others,
     `timeout` is in seconds, for each.
-    `target` is what ptxas assembles for, by default the target of the module. It must be one that was measured.
+    `target` is what ptxas assembles for, by default the target of the module: one that was measured, or `sm_100a`, for
+    which it is what a B200 takes at least.
 
         found = ptxlab.estimate(module["saxpy"], 65536, 256, [x, y, 2.0, n], target="sm_90")
         print(found.limiter, found.seconds)
@@ -152,7 +160,7 @@ def observe(
     assert module is not None
     assert module.source is not None
     target = target or module.target
-    hardware = hardware_of(target)
+    gpu = gpu_of(target)
     tools = find_assembler(module.version), find("nvdisasm")
     functions, needs = _assemble(module.source.text, module.source.name, kernel.name, target, *tools)
     held = occupancy(target, prod(options.block), needs.registers or 0, options.shared + needs.shared)
@@ -160,15 +168,15 @@ def observe(
     if not held.blocks:
         text = f"`{kernel.title}`: no block of {prod(options.block)} threads fits on an SM: {held.limiter} are too few"
         raise KernelError([error("bad-launch", text, module.name_span(kernel), "this kernel")])
-    work = sample(kernel, args, options, hardware.name)
+    work = sample(kernel, args, options, gpu)
     return Observation(kernel, target, functions, needs, held, work, options)
 
 
 def predict(seen: Observation, hardware: Hardware | None = None) -> Estimate:
     """What a launch takes on hardware, by default that of its target."""
-    hardware = hardware or hardware_of(seen.target)
     module = seen.kernel.module
     assert module is not None
+    used: Hardware | Ceiling = hardware or CEILINGS.get(seen.target) or hardware_of(seen.target)
     basic = executed_blocks(seen.functions, seen.kernel.name, seen.work.lines)
     traffic = traffic_of(basic, seen.work)
     total = prod(seen.options.grid)
@@ -179,25 +187,33 @@ def predict(seen: Observation, hardware: Hardware | None = None) -> Estimate:
         seen.options.shared + seen.needs.shared,
         seen.work.slowest,
     )
-    found = bound(basic, seen.work, traffic, shape, hardware)
-    seconds = hardware.launch + found.combined(hardware)
-    idle = 1 - total / (hardware.sms * ceil(total / hardware.sms))
+    if isinstance(used, Ceiling):
+        found = least(basic, seen.work, traffic, shape, used)
+        seconds, limiter, launch = max(found.seconds.values()), found.largest, {}
+    else:
+        found = bound(basic, seen.work, traffic, shape, used)
+        seconds, launch = used.launch + found.combined(used), {LAUNCH: used.launch}
+    idle = 1 - total / (used.sms * ceil(total / used.sms))
+    if isinstance(used, Hardware):
+        limiter = _limiter(found, used, total, idle)
     return Estimate(
         seen.kernel.title,
-        hardware.name,
+        used.name,
         seconds,
-        seconds * hardware.clock,
-        _limiter(found, hardware, total, idle),
-        tuple(_units(found, hardware, seconds)),
+        seconds * used.clock,
+        limiter,
+        tuple(_units({**found.seconds, **launch}, used.clock, seconds)),
         seen.held,
         seen.needs.registers or 0,
         total,
-        total / (hardware.sms * shape.resident),
+        total / (used.sms * shape.resident),
         idle,
         found.dram_bytes,
         traffic.conflicts / traffic.shared if traffic.shared else 0.0,
         tuple(_hot(module, basic, found)),
         len(seen.work.sampled),
+        NOT_IN_BOUNDS if isinstance(used, Ceiling) else NOT_MODELLED,
+        isinstance(used, Ceiling),
     )
 
 
@@ -233,11 +249,10 @@ def _limiter(found: Bounds, hardware: Hardware, total: int, idle: float) -> str:
     return largest
 
 
-def _units(found: Bounds, hardware: Hardware, seconds: float) -> list[Unit]:
+def _units(busy: Mapping[str, float], clock: float, seconds: float) -> list[Unit]:
     """The units that were busy, the longest first."""
-    all = {**found.seconds, LAUNCH: hardware.launch}
-    chosen = sorted(all.items(), key=lambda item: -item[1])
-    return [Unit(name, taken, taken * hardware.clock, taken / seconds) for name, taken in chosen]
+    chosen = sorted(busy.items(), key=lambda item: -item[1])
+    return [Unit(name, taken, taken * clock, taken / seconds) for name, taken in chosen]
 
 
 def _hot(module: ir.Module, blocks: Sequence[BasicBlock], found: Bounds) -> list[HotLine]:

@@ -38,6 +38,7 @@ class Work:
     loaded: float  # bytes by TMA from L2: of a multicast, the share of a block
     stored: float
     mmas: Mapping[str, float]  # how many, by the unit
+    operands: Mapping[str, float]  # bytes that these read
     sampled: Sequence[Extents]
     slowest: float
     regions: Sequence[ArrayRegion]
@@ -92,6 +93,7 @@ def _mean(
 ) -> Work:
     lines: dict[int, Counter[str]] = {}
     mmas: Counter[str] = Counter()
+    operands: Counter[str] = Counter()
     patterns: dict[int, Mapping[str, Any]] = {}
     tma: Counter[str] = Counter()
     for _, counters in found:
@@ -99,6 +101,7 @@ def _mean(
             lines.setdefault(line, Counter()).update(counted)
         for unit, done in counters.get("mmas", {}).items():
             mmas[unit] += done["count"]
+            operands[unit] += done["operand_bytes"]
         patterns = counters["patterns"] | patterns
         tma.update(counters.get("tma", {}))
     count = len(found) * cluster
@@ -110,6 +113,7 @@ def _mean(
         (tma["loaded"] - shared) / count,
         tma["stored"] / count,
         {unit: value / count for unit, value in mmas.items()},
+        {unit: value / count for unit, value in operands.items()},
         [block for block, _ in found],
         max(executed) * len(executed) / max(sum(executed), 1),
         regions,

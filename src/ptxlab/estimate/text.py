@@ -35,7 +35,8 @@ ADVICE = {
 
 def describe(found: Estimate) -> Iterator[str]:
     """The lines of an estimate."""
-    title = f"`{found.kernel}` on an {found.gpu}: about {seconds(found.seconds)}, limited by {found.limiter}"
+    on, much = ("a", "at least") if found.is_bound else ("an", "about")
+    title = f"`{found.kernel}` on {on} {found.gpu}: {much} {seconds(found.seconds)}, limited by {found.limiter}"
     yield from wrap(title, WIDTH, break_on_hyphens=False)
     yield from wrap(ADVICE[found.limiter], WIDTH, initial_indent="  ", subsequent_indent="  ")
     yield ""
