@@ -13,13 +13,14 @@ import ptxlab
 from ptxlab.kernels import attention, attention_backward, wgmma_attention_backward
 from ptxlab.kernels.mma_attention import half_of
 from ptxlab.kernels.wgmma_attention_backward import (
+    Backward,
     choose,
-    differentiate,
     differentiate_at_once,
     parts_at_once,
     reference,
     share,
     specialize,
+    start,
 )
 from ptxlab.kernels.wgmma_attention_backward.at_once import specialize_at_once
 from ptxlab.kernels.wgmma_attention_backward.plan import Plan
@@ -76,7 +77,7 @@ LOST = {
 @pytest.mark.parametrize("lost", [None, *LOST])
 def test_what_is_left_out_is_found(lost: str | None) -> None:
     arrays = problem(causal=True, length=400 if lost else 300)
-    first, second, *after = differentiate(**arrays)
+    first, second, *after = start(**arrays)
     assert codes(first) == []
     changed = second if lost is None else without(second, lost)
     found = codes(changed) + [one.code for one in ptxlab.check(changed.module)]
@@ -92,7 +93,7 @@ def test_what_is_left_out_is_found(lost: str | None) -> None:
 @pytest.mark.parametrize("size", [64, 128, 256])
 def test_windows(size: int, window: int) -> None:
     arrays = problem(size=size, causal=True, window=window, heads=(2, 1))
-    for launch in differentiate(**arrays):
+    for launch in start(**arrays):
         assert codes(launch) == []
     assert max(errors(arrays)) < 1e-3
 
@@ -102,7 +103,7 @@ def test_windows(size: int, window: int) -> None:
 def test_many_seeds(size: int) -> None:
     for seed in range(10):
         arrays = problem(size=size, causal=True)
-        assert not any(codes(launch, seed) for launch in differentiate(**arrays))
+        assert not any(codes(launch, seed) for launch in start(**arrays))
         assert max(errors(arrays)) < 1e-3
 
 
@@ -112,7 +113,7 @@ def test_in_one_order_bits_do_not_depend_on_the_schedule(window: int, size: int)
     found = []
     for seed in range(5):
         arrays = problem(causal=True, window=window, size=size)
-        assert not any(codes(launch, seed) for launch in differentiate(**arrays, ordered=True))
+        assert not any(codes(launch, seed) for launch in start(**arrays, ordered=True))
         assert max(errors(arrays)) < 1e-3
         found.append(arrays["sums"].tobytes())
     assert len(set(found)) == 1
@@ -128,7 +129,7 @@ def at_once(arrays: dict[str, Any], shares: int) -> tuple[Launch, np.ndarray]:
         extents = batch, heads * shares, keys, size
         given |= {name: np.full(extents, np.nan, arrays["k"].dtype) for name in ("dk_parts", "dv_parts")}
     parts, counters = np.full(numbers, np.nan, np.float32), np.zeros(tiles, np.uint32)
-    return differentiate_at_once(**given, dq_parts=parts, counters=counters, plan=plan), counters
+    return differentiate_at_once(Backward(**given), parts, counters, plan), counters
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,7 @@ def test_blocks_share_the_queries_of_a_tile_of_keys(shares: int) -> None:
     arrays = problem(heads=(3, 1), length=150, causal=True)
     extents = (1, shares, 150, 64)
     arrays |= {name: np.full(extents, np.nan, np.float16) for name in ("dk_parts", "dv_parts")}
-    launches = differentiate(**arrays)
+    launches = start(**arrays)
     assert [codes(launch) for launch in launches] == [[], [], [], []]
     assert launches[1].grid == 2 * shares
     assert max(errors(arrays)) < 1e-3

@@ -160,6 +160,7 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: Sequenc
     views |= {f"{name}_parts": one.view() for (name, _), one in zip(results[1:], split, strict=False)}
     views |= {"lse": argument(logs), "softcap": caps[0] if caps else 0.0}
     views |= given_of_heads([*of_heads, dsinks] if of_heads else [], ("slopes", "sinks", "dsinks"))
+    backward = kernels.Backward(**views)
     arrays = [*sides.values(), logs, *of_heads, *(one for _, one in results)]
     names = "q k v o do lse slopes sinks dq dk dv dsinks" if of_heads else "q k v o do lse dq dk dv"
     if of_heads:
@@ -169,28 +170,20 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: Sequenc
     stored, has_slopes = parts or " dk dv", bool(of_heads) and of_heads[0] is not None
     if at_once:
         count, counters = kernels.parts_at_once(sides["q"].shape, sides["k"].shape, plan)
-        views["dq_parts"] = np.zeros(count, np.float32) if gpu is None else 0
-        views["counters"] = np.zeros(counters, np.uint32) if gpu is None else 0
-        given_at_once = {name: one for name, one in views.items() if name not in ("sinks", "dsinks")}
-        launch = kernels.differentiate_at_once(**given_at_once, plan=replace(plan, shares=at_once))
+        own = (np.zeros(count, np.float32), np.zeros(counters, np.uint32)) if gpu is None else (0, 0)
+        launch = kernels.differentiate_at_once(backward, own[0], own[1], replace(plan, shares=at_once))
         order = dict(enumerate(f"q k v do{stored} dq o do lse".split()))
         order |= {AT_ONCE + 1: "slopes"} if has_slopes else {}
         order |= dict(enumerate("dk_parts dv_parts dk dv".split(), AT_ONCE + 2)) if split else {}
         numbers = {name: number for number, name in enumerate(f"{names}{parts}".split())}
         steps = [BoundLaunch(launch, [(parameter, numbers[name]) for parameter, name in order.items()])]
         sizes = {AT_ONCE: 4 * counters}, {PARTS: 4 * count}
-        space = None if gpu is None else Workspace("attention_backward", given[0], gpu, *sizes)
-        return Call(made, steps, arrays, workspace=space, scratch=halves)
+        workspace = None if gpu is None else Workspace("attention_backward", given[0], gpu, *sizes)
+        return Call(made, steps, arrays, workspace=workspace, scratch=halves)
     counts = kernels.workspace(sides["q"].shape, plan.rows)
     memory = np.zeros(sum(counts), np.float32) if gpu is None else None
     each = [0 if memory is None else memory[a:b] for a, b in pairwise(accumulate([0, *counts]))]
-    launches = kernels.differentiate(
-        **views,
-        **dict[str, Any](zip(("sums", "offsets", "totals", "turns"), each, strict=True)),
-        causal=causal,
-        window=window,
-        ordered=ordered,
-    )
+    launches = kernels.differentiate(backward, each, causal, window, ordered)
     numbers = {name: number for number, name in enumerate(f"{names}{parts} sums offsets totals turns".split())}
     orders: list[tuple[Sequence[int], str]] = [
         (range(7), "o do lse offsets totals sums turns"),

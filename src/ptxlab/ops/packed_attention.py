@@ -176,18 +176,10 @@ def prepare_packed_gradients(given: Sequence[Any], written: Sequence[Any], how: 
     if memory is not None:
         parts = [parts[0].view(np.uint8), parts[1], *(one.view(np.float32) for one in parts[2:5]), parts[5]]
     views: dict[str, Any] = {name: one.view() for name, one in [*read, *results]}
-    launches = wgmma_attention_backward.differentiate_packed(
-        **views,
-        lse=argument(logs),
-        starts=(argument(starts[0]), argument(starts[1])),
-        sequences=sequences,
-        memory=tuple(parts),
-        causal=causal,
-        window=window,
-        ordered=ordered,
-        softcap=softcap,
-        **given_of_heads((slopes, sinks, dsinks), ("slopes", "sinks", "dsinks")),
-    )
+    views |= given_of_heads((slopes, sinks, dsinks), ("slopes", "sinks", "dsinks"))
+    backward = wgmma_attention_backward.Backward(**views, lse=argument(logs), softcap=softcap)
+    both = argument(starts[0]), argument(starts[1])
+    launches = wgmma_attention_backward.differentiate_packed(backward, both, sequences, parts, causal, window, ordered)
     arrays = [*sides.values(), logs, *starts, slopes, sinks, *(one for _, one in results), dsinks]
     names = "q k v o do lse qs ks slopes sinks dq dk dv dsinks maps owners sums offsets totals turns"
     numbers = {name: number for number, name in enumerate(names.split())}

@@ -23,6 +23,7 @@ from ptxlab.kernels.wgmma_attention.problem import heads_of, inputs, packed_base
 from ptxlab.kernels.wgmma_attention.problem import packed as in_sequences
 from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
 from ptxlab.kernels.wgmma_attention_backward.launches import (
+    Backward,
     check,
     choose,
     differentiate,
@@ -35,6 +36,7 @@ from ptxlab.kernels.wgmma_attention_backward.launches import (
     workspace,
 )
 from ptxlab.kernels.wgmma_attention_backward.packed_kernels import specialize_packed
+from ptxlab.kernels.wgmma_attention_backward.plan import Plan
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.checking import as_float64
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
 
 __all__ = [
+    "Backward",
     "arrays",
     "check",
     "choose",
@@ -66,15 +69,22 @@ MEMORY = ("sums", "offsets", "totals", "turns")
 
 
 def start(
-    starts: Array | None = None, maps: Array | None = None, owners: Array | None = None, **given: Any
+    starts: Array | None = None,
+    maps: Array | None = None,
+    owners: Array | None = None,
+    causal: bool = False,
+    window: int = 0,
+    ordered: bool = False,
+    plan: Plan | None = None,
+    **given: Any,
 ) -> list[Launch]:
     """The launches of an entry's arrays; packed sequences have their length before their heads."""
+    memory, how = [given.pop(name) for name in MEMORY], (causal, window, ordered, plan)
     if starts is None:
-        return differentiate(**given)
-    memory = maps, owners, *(given.pop(name) for name in MEMORY)
+        return differentiate(Backward(**given), memory, *how)
     turned = {name: given[name].swapaxes(0, 1)[None] for name in ROWS}
     both, sequences = (starts, starts), starts.shape[0] - 1
-    return differentiate_packed(**{**given, **turned}, starts=both, sequences=sequences, memory=memory)
+    return differentiate_packed(Backward(**{**given, **turned}), both, sequences, [maps, owners, *memory], *how)
 
 
 def torch_baseline(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heapreplace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ptxlab
 from ptxlab.kernels import wgmma_attention
@@ -46,103 +47,107 @@ LONGEST = 3.5  # the time, in the same, from which on one kernel takes longer th
 MOST_COUNTERS, MOST_KEY_TILES = 1024, 8
 
 
+class Backward(NamedTuple):
+    """The arrays of a backward pass: what went into attention and came out, the gradient of that, and what it gives.
+
+    `dk_parts` and `dv_parts` have as many heads as `dk` times the blocks that share a tile of keys, where several do.
+    """
+
+    q: Array
+    k: Array
+    v: Array
+    o: Array
+    lse: Array | int
+    do: Array
+    dq: Array
+    dk: Array
+    dv: Array
+    dk_parts: Array | None = None
+    dv_parts: Array | None = None
+    softcap: float = 0.0
+    slopes: Array | None = None
+    sinks: Array | None = None
+    dsinks: Array | None = None
+
+    def plan(self, plan: Plan, **how: Any) -> Plan:
+        """A plan for these heads and scores."""
+        return replace(plan, values=self.v.shape[3], scoring=scoring_of(self.softcap, self.slopes), **how)
+
+    @property
+    def stored(self) -> tuple[Array, Array]:
+        """Where blocks store the gradients of keys and values, or their parts of them."""
+        is_whole = self.dk_parts is None or self.dv_parts is None
+        return (self.dk, self.dv) if is_whole else (self.dk_parts, self.dv_parts)  # type: ignore[return-value]
+
+    def maps(self, plan: Plan) -> list[TensorMap]:
+        """The tensor maps of queries, keys, values, the gradient of the answer, and those of keys and values."""
+        boxes = plan.rows, GROUP_KEYS, GROUP_KEYS, plan.rows, GROUP_KEYS, GROUP_KEYS
+        return list(map(map_of, (self.q, self.k, self.v, self.do, *self.stored), boxes))
+
+    def of_sinks(self, offsets: object, totals: object, rows: int, batch: int) -> list[Launch]:
+        """The launch for the gradients of sinks, where there are some, from what each row has."""
+        args = [offsets, totals, self.sinks, self.dsinks, rows, batch]
+        launch = Launch(differentiate_sinks(), self.q.shape[1], ROW_THREADS, args, overlap=True)
+        return [] if self.sinks is None else [launch]
+
+
 def differentiate(
-    q: Array,
-    k: Array,
-    v: Array,
-    o: Array,
-    lse: Array | int,
-    do: Array,
-    dq: Array,
-    dk: Array,
-    dv: Array,
-    sums: object,
-    offsets: Array,
-    totals: object,
-    turns: object,
-    dk_parts: Array | None = None,
-    dv_parts: Array | None = None,
+    arrays: Backward,
+    memory: Sequence[Any],
     causal: bool = False,
     window: int = 0,
     ordered: bool = False,
     plan: Plan | None = None,
-    softcap: float = 0.0,
-    slopes: Array | None = None,
-    sinks: Array | None = None,
-    dsinks: Array | None = None,
 ) -> list[Launch]:
-    """The three launches; `sums`, `offsets`, `totals` and `turns` are memory for as many numbers as `workspace` says.
+    """The three launches; `memory` is for as many numbers as `workspace` says.
 
-    With `ordered`, blocks add to the gradient of the queries in one order: two runs give the same bits. `dk_parts` and
-    `dv_parts` have as many heads as `dk` times the blocks that share a tile of keys, where several do (`share`); a
-    fourth launch adds them. Where there are sinks, a last one computes their gradients.
+    With `ordered`, blocks add to the gradient of the queries in one order: two runs give the same bits. Where blocks
+    share a tile of keys (`share`), a fourth launch adds their parts, and where there are sinks, a last one computes
+    their gradients.
     """
+    (q, k, v, o, lse, do, dq, dk, dv, *_), (sums, offsets, totals, turns) = arrays, memory
     check(q, k, v, o, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
-    chosen = plan or choose(size, half_of(q), causal, bool(window), queries)
-    chosen = replace(chosen, ordered=ordered, values=v.shape[3], scoring=scoring_of(softcap, slopes))
+    chosen = arrays.plan(plan or choose(size, half_of(q), causal, bool(window), queries), ordered=ordered)
     tiles = ceil_div(queries, chosen.rows)
     grid = tiles, heads, batch
     steps = [step for array in (o, do) for step in strides(array)[2::-1]]
     args = [flat(o), flat(do), lse, offsets, totals, sums, turns, queries, *steps]
     first = Launch(prepare(chosen), grid, ROW_THREADS, args)
-    boxes = ((q, chosen.rows), (k, GROUP_KEYS), (v, GROUP_KEYS), (do, chosen.rows), (dk, GROUP_KEYS), (dv, GROUP_KEYS))
-    shares = 1 if dk_parts is None else dk_parts.shape[1] // key_heads
-    if dk_parts is not None and dv_parts is not None and shares > 1:
-        boxes = *boxes[:4], (dk_parts, GROUP_KEYS), (dv_parts, GROUP_KEYS)
-    maps = [map_of(array, count) for array, count in boxes]
+    shares = arrays.stored[0].shape[1] // key_heads
+    maps = arrays.maps(chosen)
     shared_by = heads // key_heads
     together = at_a_time(queries, size, shared_by)
     sizes = [queries, keys, key_heads, batch * key_heads, shared_by, together, window]
-    args = [*maps, sums, offsets, totals, *sizes, turns, shares, 0 if slopes is None else slopes]
+    args = [*maps, sums, offsets, totals, *sizes, turns, shares, 0 if arrays.slopes is None else arrays.slopes]
     blocks = batch * key_heads * ceil_div(keys, KEYS) * chosen.parts * shares
     second = Launch(specialize(chosen), blocks, THREADS, args, shared=chosen.shared, overlap=True)
     map = ptxlab.tensor_map(dq, box=(1, 1, chosen.rows, BOX), swizzle="128B")
     launches = [first, second, Launch(convert(chosen), grid, ROW_THREADS, [sums, map], overlap=True)]
     if shares > 1:
         steps = [step for array in (dk, dv) for step in strides(array)[2::-1]]
-        args = [dk_parts, dv_parts, flat(dk), flat(dv), keys, *steps]
+        args = [*arrays.stored, flat(dk), flat(dv), keys, *steps]
         grid = ceil_div(keys * (size // VECTOR), ROW_THREADS), key_heads, batch
         launches.append(
             Launch(add_shares(chosen.type, (size, v.shape[3]), shares), grid, ROW_THREADS, args, overlap=True)
         )
-    if sinks is not None:
-        args = [offsets, totals, sinks, dsinks, tiles * chosen.rows, batch]
-        launches.append(Launch(differentiate_sinks(), heads, ROW_THREADS, args, overlap=True))
-    return launches
+    return launches + arrays.of_sinks(offsets, totals, tiles * chosen.rows, batch)
 
 
-def differentiate_at_once(
-    q: Any,
-    k: Any,
-    v: Any,
-    o: Any,
-    lse: Any,
-    do: Any,
-    dq: Any,
-    dk: Any,
-    dv: Any,
-    dq_parts: Any,
-    counters: Any,
-    plan: Plan,
-    dk_parts: Any = None,
-    dv_parts: Any = None,
-    softcap: float = 0.0,
-    slopes: Any = None,
-) -> Launch:
+def differentiate_at_once(arrays: Backward, dq_parts: object, counters: object, plan: Plan) -> Launch:
     """The launch of one kernel that does all, by a plan whose `shares` is what `share_at_once` found.
 
     `dq_parts` is memory for as many numbers as `parts_at_once` says; each tile of queries has one of the `counters`,
-    which are 0 before and after. `dk_parts` and `dv_parts` are given where blocks share queries.
+    which are 0 before and after. There are parts of dK and dV where blocks share queries.
     """
+    q, k, v, o, lse, do, dq, dk, dv, *_ = arrays
     check(q, k, v, o, plan.causal, 0)
     (batch, heads, queries, _), (_, key_heads, keys, _) = q.shape, k.shape
-    chosen = replace(plan, values=v.shape[3], scoring=scoring_of(softcap, slopes))
-    stored = (dk, dv) if chosen.shares == 1 else (dk_parts, dv_parts)
-    maps = [map_of(array, chosen.rows if array is q or array is do else GROUP_KEYS) for array in (q, k, v, do, *stored)]
+    chosen = arrays.plan(plan)
+    maps = arrays.maps(chosen)
     map = ptxlab.tensor_map(dq, box=(1, 1, chosen.rows, BOX), swizzle="128B")
-    memory = [dq_parts, counters, 0 if slopes is None else slopes]
-    added = [0, 0, 0, 0] if chosen.shares == 1 else [dk_parts, dv_parts, flat(dk), flat(dv)]
+    memory = [dq_parts, counters, 0 if arrays.slopes is None else arrays.slopes]
+    added = [0, 0, 0, 0] if chosen.shares == 1 else [*arrays.stored, flat(dk), flat(dv)]
     sizes = [queries, keys, key_heads, batch * key_heads, heads // key_heads]
     steps = [step for array in (o, do, dk, dv) for step in strides(array)[2::-1]]
     args = [*maps, map, flat(o), flat(do), lse, *memory, *added, *sizes, *steps]
@@ -153,26 +158,14 @@ def differentiate_at_once(
 
 
 def differentiate_packed(
-    q: Array,
-    k: Array,
-    v: Array,
-    o: Array,
-    lse: Array | int,
-    do: Array,
-    dq: Array,
-    dk: Array,
-    dv: Array,
+    arrays: Backward,
     starts: tuple[object, object],
     sequences: int,
-    memory: tuple[Array, ...],
+    memory: Sequence[Any],
     causal: bool = False,
     window: int = 0,
     ordered: bool = False,
     plan: Plan | None = None,
-    softcap: float = 0.0,
-    slopes: Array | None = None,
-    sinks: Array | None = None,
-    dsinks: Array | None = None,
 ) -> list[Launch]:
     """The four launches for sequences of unequal lengths: batch is 1, and each head has all of them.
 
@@ -180,18 +173,19 @@ def differentiate_packed(
     one ends. `memory` is for as many numbers as `packed_workspace` says. Where there are sinks, a last launch computes
     their gradients.
     """
+    q, k, v, o, lse, do, dq, dk, dv, *_ = arrays
     check(q, k, v, o, causal, window)
     (_, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
     mean = ceil_div(queries, sequences)
-    chosen = plan or choose(size, half_of(q), causal, bool(window), mean)
-    chosen = replace(chosen, ordered=ordered, values=v.shape[3], scoring=scoring_of(softcap, slopes))
+    chosen = arrays.plan(plan or choose(size, half_of(q), causal, bool(window), mean), ordered=ordered)
     boxes = [(array, chosen.rows) for array in (q, do, dq)] + [(array, GROUP_KEYS) for array in (k, v, dk, dv)]
     steps = [step for array in (o, do) for step in strides(array)[2:0:-1]]
     shared_by = heads // key_heads
     together = at_a_time(queries, size, shared_by)
     sizes = [queries, keys, key_heads, shared_by, together, window]
     maps = [map_of(array, count) for array, count in boxes]
-    args = [*maps, flat(o), flat(do), lse, *steps, *sizes, *starts, sequences, *memory, 0 if slopes is None else slopes]
+    slopes = 0 if arrays.slopes is None else arrays.slopes
+    args = [*maps, flat(o), flat(do), lse, *steps, *sizes, *starts, sequences, *memory, slopes]
     tiles = capacity(queries, sequences, chosen.rows), heads
     grids: dict[str, Any] = {
         "list": ceil_div(sequences, LISTING_THREADS // LANES),
@@ -210,11 +204,7 @@ def differentiate_packed(
         )
         for step, threads in KERNELS.items()
     ]
-    if sinks is not None:
-        _, _, _, offsets, totals, _ = memory
-        args = [offsets, totals, sinks, dsinks, tiles[0] * chosen.rows, 1]
-        launches.append(Launch(differentiate_sinks(), heads, ROW_THREADS, args, overlap=True))
-    return launches
+    return launches + arrays.of_sinks(memory[3], memory[4], tiles[0] * chosen.rows, 1)
 
 
 def packed_workspace(queries: tuple[int, ...], keys: tuple[int, ...], sequences: int, rows: int) -> list[int]:
