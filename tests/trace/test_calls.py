@@ -1,5 +1,7 @@
 """Where values come from that calls have passed."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -45,7 +47,14 @@ IN_REGISTERS = """.version 8.0
 
 
 @pytest.mark.parametrize(
-    ("text", "lines"), [(IN_MEMORY, [6, 7, 8, 14, 15, 16, 17]), (IN_REGISTERS, [5, 11, 12, 13, 14])]
+    ("text", "lines"),
+    [
+        (IN_MEMORY, [6, 7, 8, 14, 15, 16, 17]),
+        (IN_REGISTERS, [5, 11, 12, 13, 14]),
+        (IN_MEMORY.replace("%a2;\n    ret;", "%a2;"), [6, 7, 8, 13, 14, 15, 16]),
+        (IN_REGISTERS.replace("x, x;\n    ret;", "x, x;"), [5, 10, 11, 12, 13]),
+    ],
+    ids=["in memory", "in registers", "in memory, without ret", "in registers, without ret"],
 )
 def test_results_lead_through_the_function_to_its_arguments(text: str, lines: list[int]) -> None:
     kernel = ptxlab.parse(text, name="k.ptx")["k"]
@@ -55,3 +64,4 @@ def test_results_lead_through_the_function_to_its_arguments(text: str, lines: li
     assert (origin.value, origin.inputs()) == ((12).to_bytes(4, "little"), {"c": ["c[0]"]})
     assert sorted(set(lines) - origin.lines) == []
     assert "not recorded" not in str(origin)
+    assert re.search(r"(%a2|  r) of thread 0 = 12 ", str(origin))  # of the second call

@@ -113,7 +113,7 @@ def _returned(
         if variable.state_space.startswith("param")
         else ir.Register(variable.name, variable.type)
     )
-    key = 2 * int(steps.numbers[end - 1]) + 1
+    key = 2 * int(steps.numbers[end - 1]) + 2  # a function without `ret` may write its result last
     return _held(finder, steps, what, (call + 1, end), depth + 1, key, place)
 
 

@@ -106,6 +106,7 @@ RIGHT = {
                               "    mbarrier.test_wait.parity.shared.b64 %p3, [other], 0;\n    @!%p3 bra again;\n",
                               READ, STORE),
     "another variable": (COPY, COMMIT, "    ld.shared.u32 %r7, [other];\n", STORE, WAIT_0),
+    "another variable in a loop": (LOOP, COPY, COMMIT, "    ld.shared.u32 %r7, [other];\n", AGAIN, STORE, WAIT_0),
     "never read": (COPY, COMMIT),
     "other bytes": (COPY, COMMIT, "    ld.shared.u32 %r7, [%r4+2048];\n", STORE, WAIT_0),
     "the next bytes": ("    cp.async.ca.shared.global [tile], [%rd1], 16;\n", COMMIT,
