@@ -192,6 +192,13 @@ IN_PLACE = """
     ld.global.u32 %r5, [%rd2];
     st.global.u32 [%rd2], %r5;
     ret;"""
+# The first warp of a block loads what the second replaces, or what it replaces itself.
+SHIFTED = """
+    mov.u32 %r5, %tid.x;
+    setp.lt.u32 %p1, %r5, 32;
+    @%p1 ld.global.u32 %r4, [%rd2+{far}];
+    st.global.u32 [%rd2], %r5;
+    ret;"""
 PAIRS = """
     ld.param.u64 %rd4, [y];
     mad.wide.u32 %rd4, %r1, {bytes}, %rd4;
@@ -231,6 +238,7 @@ WRONG = {
     "in place": IN_PLACE.format(far=4, sync=""),
     "in place between warps": IN_PLACE.format(far=128, sync=""),
     "in place between blocks": IN_PLACE.format(far=256, sync=BARRIER),
+    "shifted": SHIFTED.format(far=128),
     "blocks by one element": BLOCKS.format(stride=63),
     "pairs": PAIRS.format(bytes=0),
     "across": ACROSS.format(lane=63, far=8),
@@ -254,6 +262,7 @@ RIGHT = {
     "one lane": ONE_LANE.format(condition="eq"),
     "dead loads": DEAD.format(used=32),
     "in place": IN_PLACE.format(far=0, sync=""),
+    "shifted": SHIFTED.format(far=0),
     "in place after a barrier": IN_PLACE.format(far=0, sync=BARRIER),
     "pairs": PAIRS.format(bytes=8),
     "across": ACROSS.format(lane=63, far=0),
