@@ -18,7 +18,7 @@ from .verdict import Counterexample
 
 MOST_BYTES = 1 << 26
 UNSAID = 1 << 20  # bytes of an array of whose length nothing is said
-UNORDERED = frozenset(["data-race", "hang", "divergent-barrier", "missing-proxy-fence"])
+UNORDERED = frozenset(["data-race", "hang", "divergent-barrier", "missing-proxy-fence", "missing-tensor-fence"])
 WRONG = UNORDERED | {"out-of-bounds", "misaligned-access"}
 """The errors that a proof rules out; those of `UNORDERED` whatever the lengths of arrays are."""
 
@@ -32,7 +32,12 @@ def wrong_in(kernel: Any, grid: Any, block: Any, args: Sequence[Any], shared: in
         found = wrong.diagnostics
     else:
         found = [*result.diagnostics]
-    return next((one for one in found if one.level == "error" and one.code in codes), None)
+    return next((one for one in found if is_ruled_out(one, codes)), None)
+
+
+def is_ruled_out(one: Diagnostic, codes: frozenset[str] = WRONG) -> bool:
+    """Whether a proof rules out what a run found."""
+    return one.code in codes and (one.level == "error" or one.code == "missing-tensor-fence")
 
 
 def replay(
