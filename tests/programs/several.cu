@@ -2,6 +2,7 @@
 // `expect NAME: CODE` is on a line that a finding names.
 #include <cstdio>
 #include <cstring>
+#include <unistd.h>
 #include <cuda.h>
 #include <cuda/atomic>
 
@@ -287,7 +288,7 @@ static CUresult by_driver(const char* name, Types... arguments) {
     void* found;
     cudaDriverEntryPointQueryResult how;
     cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &how);
-    return ((CUresult(*)(Types...))found)(arguments...);
+    return ((CUresult(*)(Types...))found)(arguments...);  // expect multicast: bad-mapping
 }
 static void contexts(bool is_right) {
     CUcontext context[2], last;
@@ -318,10 +319,111 @@ static void contexts(bool is_right) {
 CASE(context) { contexts(false); }
 CASE(context_right) { contexts(true); }
 
+// Memory that is created, mapped and made accessible in steps, and a multicast object of that of two GPUs.
+__global__ void sum_over_gpus(float* all, float* out) {
+#if __CUDA_ARCH__ >= 900
+    float sum;
+    asm volatile("multimem.ld_reduce.relaxed.sys.global.add.f32 %0, [%1];" : "=f"(sum) : "l"(all + threadIdx.x) : "memory");
+    out[threadIdx.x] = sum;
+#endif
+}
+__global__ void set_float(float* x, float value) { x[threadIdx.x] = value; }  // expect map: missing-peer-access
+static const size_t granule = 2 << 20;
+static CUmemGenericAllocationHandle created(int device) {
+    CUmemAllocationProp how = {};
+    how.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    how.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+    CUmemGenericAllocationHandle made;
+    by_driver("cuMemCreate", &made, granule, (const CUmemAllocationProp*)&how, 0ull);
+    return made;
+}
+static float* mapped(CUmemGenericAllocationHandle memory, int device, bool is_accessible = true) {
+    CUdeviceptr address;
+    CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    by_driver("cuMemAddressReserve", &address, granule, granule, CUdeviceptr(0), 0ull);
+    by_driver("cuMemMap", address, granule, size_t(0), memory, 0ull);
+    if (is_accessible) by_driver("cuMemSetAccess", address, granule, (const CUmemAccessDesc*)&access, size_t(1));
+    return (float*)address;
+}
+static void unmapped(float* address, CUmemGenericAllocationHandle memory) {
+    by_driver("cuMemUnmap", CUdeviceptr(address), granule);
+    by_driver("cuMemAddressFree", CUdeviceptr(address), granule);
+    by_driver("cuMemRelease", memory);
+}
+static void maps(bool is_right) {
+    CUmemGenericAllocationHandle memory = created(0);
+    float *x = mapped(memory, 0, is_right), value = 0;
+    set_float<<<1, 32>>>(x, 3);
+    if (cudaDeviceSynchronize()) return;
+    cudaMemcpy(&value, x + 31, sizeof value, cudaMemcpyDefault);
+    printf("%g\n", value);
+    unmapped(x, memory);
+}
+CASE(map) { maps(false); }
+CASE(map_right) { maps(true); }
+static void multicasts(bool is_right) {
+    CUmulticastObjectProp how = {};
+    how.numDevices = 2;
+    how.size = granule;
+    CUmemGenericAllocationHandle object, memory[2];
+    by_driver("cuMulticastCreate", &object, (const CUmulticastObjectProp*)&how);
+    for (int i = 0; i < 1 + is_right; i++) by_driver("cuMulticastAddDevice", object, CUdevice(i));
+    float *x[2], *out, value = 0;
+    for (int i = 0; i < 2; i++) {
+        cudaSetDevice(i);
+        x[i] = mapped(memory[i] = created(i), i);
+        set_float<<<1, 32>>>(x[i], i + 1);
+        if (by_driver("cuMulticastBindMem", object, size_t(0), memory[i], size_t(0), granule, 0ull)) break;
+    }
+    if (!is_right) return;
+    cudaMalloc(&out, bytes);
+    float* all = mapped(object, 1);
+    cudaSetDevice(0);
+    cudaDeviceSynchronize();
+    cudaSetDevice(1);
+    sum_over_gpus<<<1, 32>>>(all, out);
+    cudaMemcpy(&value, out, sizeof value, cudaMemcpyDefault);
+    printf("%g\n", value);
+    unmapped(all, object);
+    for (int i = 0; i < 2; i++) unmapped(x[i], memory[i]);
+    cudaFree(out);
+}
+CASE(multicast) { multicasts(false); }
+CASE(multicast_right) { multicasts(true); }
+
+// Memory of another process, by its handle.
+static void handles(bool is_right) {
+    int there[2], back[2], *x, last = 0;
+    cudaIpcMemHandle_t handle;
+    if (pipe(there) || pipe(back)) return;
+    if (is_right && !fork()) {
+        if (read(there[0], &handle, sizeof handle) < 0) _exit(1);
+        cudaSetDevice(1);
+        cudaIpcOpenMemHandle((void**)&x, handle, cudaIpcMemLazyEnablePeerAccess);
+        set<<<1, n>>>(x, 8);
+        cudaDeviceSynchronize();
+        cudaIpcCloseMemHandle(x);
+        _exit(write(back[1], "", 1) != 1);
+    }
+    cudaMalloc(&x, bytes);  // expect handle: bad-mapping
+    cudaIpcGetMemHandle(&handle, x);
+    if (is_right) {
+        if (write(there[1], &handle, sizeof handle) < 0 || read(back[0], &last, 1) < 0) return;
+        cudaMemcpy(&last, x + n - 1, sizeof last, cudaMemcpyDefault);
+        printf("%d\n", last);
+    } else {
+        cudaIpcOpenMemHandle((void**)&x, handle, cudaIpcMemLazyEnablePeerAccess);  // expect handle: bad-mapping
+    }
+    cudaFree(x);
+}
+CASE(handle) { handles(false); }
+CASE(handle_right) { handles(true); }
+
 int main(int, char** words) {
 #define RUN(name) if (!strcmp(words[1], #name)) name();
     RUN(two_kernels) RUN(two_kernels_right) RUN(copy_too_early) RUN(copy_right) RUN(two_copies) RUN(default_stream)
     RUN(two_gpus) RUN(no_peer_access) RUN(other_gpu) RUN(other_gpu_right) RUN(exchange_right)
     RUN(graph) RUN(graph_right) RUN(captured) RUN(captured_right) RUN(dependent) RUN(dependent_right)
-    RUN(context) RUN(context_right)
+    RUN(context) RUN(context_right) RUN(map) RUN(map_right) RUN(multicast) RUN(multicast_right)
+    RUN(handle) RUN(handle_right)
 }

@@ -26,6 +26,9 @@ OUTPUT = {
     "captured_right": "4\n",
     "dependent_right": "6\n",
     "context_right": "2 101 1 0 1 3\n",
+    "map_right": "3\n",
+    "multicast_right": "3\n",
+    "handle_right": "8\n",
 }
 
 

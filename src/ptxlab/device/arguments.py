@@ -115,6 +115,7 @@ class _Packing:
     def take(self, args: RawArguments) -> None:
         """Let the kernel reach what arguments that are bytes may refer to; `add` then writes the bytes."""
         self.parameters.regions += args.memory.regions.values()
+        self.parameters.multicasts += args.memory.multicasts
         self.raw = args.memory
         for number, value in args.objects.items():
             self.parameters.objects.place(value, number, f"the {value.__class__.__name__.lower()} object {number}")

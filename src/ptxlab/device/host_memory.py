@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ptxlab.device.multicast import PlacedMulticast
 from ptxlab.device.regions import Region
 from ptxlab.values import dataclass
 
@@ -26,6 +27,7 @@ class HostMemory:
 
     def __init__(self) -> None:
         self.regions: dict[int, Region] = {}  # by where they are in truth
+        self.multicasts: list[PlacedMulticast] = []
         self._next = START
 
     def add(self, data: numpy.ndarray[Any, Any], name: str, key: int | None = None) -> Region:

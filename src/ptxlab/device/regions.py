@@ -22,3 +22,4 @@ class Region:
     pointers: tuple[int, ...] = ()  # offsets of addresses in it that are others on a GPU
     owner_device: int | None = None  # the GPU of a node whose memory it is; None: of the host, or of one launch
     is_freed: bool = False  # of a node
+    is_mapped: bool = False  # of a program: `cuMemMap` has mapped it, and `cuMemSetAccess` says which GPU may access it

@@ -82,7 +82,7 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
             try:
                 _serve(server, child, partial(Process, modules=modules, options=options.launch or {}, log=log,
                                               record=options.record, max_repeats=options.max_repeats, gpus=options.gpus,
-                                              span_of=lines.span))  # fmt: skip
+                                              span_of=lines.span, others=[]))  # fmt: skip
             except BaseException:
                 child.terminate()
                 try:

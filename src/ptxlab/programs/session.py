@@ -26,6 +26,7 @@ from ptxlab.device.detectors import DETECTORS
 from ptxlab.device.driver_maps import encode_tiled
 from ptxlab.device.host_memory import HostMemory, RawArguments
 from ptxlab.device.limits import available
+from ptxlab.device.multicast import PlacedMulticast
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
@@ -61,7 +62,7 @@ from ptxlab.report import Diagnostic, KernelError, PtxError, Span, render
 from ptxlab.toolchain import compile_cuda
 
 VIEW, VIEW_SIZE = 0x7400_0000_0000, 4 << 40
-KINDS = ("device", "pinned", "managed", "registered", "variable", "array", "pooled")
+KINDS = ("device", "pinned", "managed", "registered", "variable", "array", "pooled", "created", "mapped")
 _INVALID_VALUE, _INVALID_FUNCTION, _INVALID_SYMBOL, _NO_IMAGE, _INVALID_PTX = 1, 98, 13, 209, 218
 _FAILURE, _NOT_SUPPORTED = 719, 801
 # What a GPU reports of a kernel that has stopped; of other faults, an unspecified failure.
@@ -133,17 +134,25 @@ class Process:
 
     def __init__(
         self, connection: socket.socket, modules: Modules, options: dict[str, Any], log: Log, record: Recorder | None,
-        max_repeats: int | None, gpus: int, span_of: Callable[[Frames], Span | None],
+        max_repeats: int | None, gpus: int, span_of: Callable[[Frames], Span | None], others: list[Process],
     ) -> None:  # fmt: skip
+        """`others` are the processes of the program before this one."""
         self.connection, self.modules, self.options, self.log, self.record = connection, modules, options, log, record
         self.gpus, self.span_of = gpus, span_of
         self.peers: list[set[int]] = [set() for _ in range(gpus)]
         self.pool_peers: list[set[int]] = [set() for _ in range(gpus)]  # whose pools each GPU may access
         self.pooled: set[int] = set()  # addresses of memory of pools
+        self.mapped: dict[int, Region] = {}  # by address, whether kernels may access it or not
+        self.accessible: dict[int, set[int]] = {}  # of that: the GPUs that may
         self.queue: list[Queued] = []
         _, received, _, _ = socket.recv_fds(connection, 1, 1)
         self._view = mmap.mmap(received[0], VIEW_SIZE, mmap.MAP_SHARED)
-        os.close(received[0])
+        self._file = received[0]
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        self.number: int = struct.unpack("iII", credentials)[0]
+        self.has_ended, self._is_shared = False, False
+        self._others = others
+        others.append(self)
         self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._view))
         self.memory = HostMemory()
         self.numbers: dict[int, int] = {}  # of allocations, by their addresses
@@ -157,13 +166,17 @@ class Process:
             self._allocate, self._free, self._module, self._function, self._variable, self._bind, self._launch,
             self._finding, self._device, self._occupancy, self._resources, self._texture, self._tensor_map,
             self._compile, self._library, self._no_texture, self._alias, self._copy, self._run_queued, self._peer,
-            self._pool,
+            self._pool, self._map, self._unmap, self._access, self._multicast,
+            self._share, self._open,
         )  # fmt: skip
 
     def close(self) -> None:
         """End the conversation, and give back the address space of its memory, of which there is little."""
         self.connection.close()
-        self._view.close()
+        os.close(self._file)
+        self.has_ended = True
+        if not self._is_shared:
+            self._view.close()
 
     def serve_one(self) -> bool:
         """Answer a request; false where the program has ended."""
@@ -190,7 +203,11 @@ class Process:
 
     def bytes_at(self, address: int, size: int) -> numpy.ndarray[Any, Any]:
         """Device memory as an array of bytes."""
-        memory = (ctypes.c_uint8 * size).from_address(self._start + address - VIEW)
+        start = self._start + address - VIEW
+        for region in self.mapped.values():
+            if region.base <= address < region.base + region.size:
+                start = region.data + address - region.base
+        memory = (ctypes.c_uint8 * size).from_address(start)
         return numpy.frombuffer(memoryview(memory), numpy.uint8) if size else numpy.zeros(0, numpy.uint8)
 
     # Memory.
@@ -209,7 +226,7 @@ class Process:
         if kind == "array":
             self.arrays[base] = size
         else:
-            owner = device if self.gpus > 1 and kind in ("device", "variable", "pooled") else None
+            owner = device if self.gpus > 1 and kind in ("device", "variable", "pooled", "created") else None
             name += f" of GPU {device}" * (owner is not None)
             if kind == "pooled":
                 self.pooled.add(base)
@@ -220,6 +237,67 @@ class Process:
         self.memory.regions.pop(base, None)
         self.arrays.pop(base, None)
         self.log.allocations[self.numbers[base] - 1].freed = given.frames()
+
+    # Memory that is mapped in steps: a kernel reaches it once it may access it.
+
+    def _map(self, given: MessageReader) -> None:
+        base, size, home, device = (given.number() for _ in range(4))
+        self.log.allocations.append(AllocationRecord(base, size, "mapped", given.frames()))
+        number = self.numbers[base] = len(self.log.allocations)
+        name = f"allocation {number}" + f" of GPU {device}" * (self.gpus > 1)
+        owner = device if self.gpus > 1 else None
+        region = Region(base, size, self._start + home - VIEW, name, owner_device=owner, is_mapped=True)
+        self.mapped[base] = region
+        if self.gpus > 1:  # otherwise all that is there is accessible
+            self.memory.regions[base] = region
+
+    def _unmap(self, given: MessageReader) -> None:
+        base = given.number()
+        self.mapped.pop(base)
+        self.memory.regions.pop(base, None)
+        self.accessible.pop(base, None)
+        self.log.allocations[self.numbers[base] - 1].freed = given.frames()
+
+    def _access(self, given: MessageReader) -> None:
+        base, device, is_enabled = given.number(), given.number(), given.number()
+        devices = self.accessible.setdefault(base, set())
+        (devices.add if is_enabled else devices.discard)(device)
+        self.memory.regions[base] = self.mapped[base]
+
+    def _multicast(self, given: MessageReader) -> None:
+        """What a multicast address refers to: memory of each device, at the address that it is mapped to, if it is."""
+        base, size, count = given.number(), given.number(), given.number()
+        homes = [given.number() for _ in range(count)]
+        others = [one for one in self.memory.multicasts if one.base != base]
+        replicas = tuple(self._mapped_at(home) for home in homes)
+        made = [PlacedMulticast(base, size, replicas, "a multicast object")] if homes else []
+        self.memory.multicasts = [*others, *made]
+
+    def _mapped_at(self, home: int) -> int:
+        at = self._start + home - VIEW
+        for region in self.mapped.values():
+            if region.data <= at < region.data + region.size:
+                return region.base + at - region.data
+        return home
+
+    # Memory of other processes.
+
+    def _share(self, given: MessageReader) -> Writer:
+        return Writer()
+
+    def _open(self, given: MessageReader) -> Writer:
+        """Have memory of another process at an address of this one; the file that it is in."""
+        process, home, base, size = (given.number() for _ in range(4))
+        owner = next((one for one in self._others if one.number == process and not one.has_ended), None)
+        if owner is None or home not in owner.memory.regions:
+            return Writer(_INVALID_VALUE)
+        self.log.allocations.append(AllocationRecord(base, size, "mapped", given.frames()))
+        self.numbers[base] = len(self.log.allocations)
+        there = owner.memory.regions[home]
+        self.mapped[base] = self.memory.regions[base] = replace(there, base=base)
+        self.accessible[base] = set(range(self.gpus))  # as `cudaIpcMemLazyEnablePeerAccess` has it
+        owner._is_shared = True
+        return Writer().text(f"/proc/{os.getpid()}/fd/{owner._file}")
 
     def _alias(self, given: MessageReader) -> None:
         """Memory of the host's own that was registered: kernels reach it by the host's address."""
@@ -372,6 +450,10 @@ class Process:
     def _may_access(self, device: int, region: Region) -> bool:
         """Whether a GPU may access memory of one."""
         owner = region.owner_device
+        if region.base in self.mapped:  # memory of a multicast object is reached by that without access to it
+            replicas = [one for placed in self.memory.multicasts for one in placed.replicas]
+            is_replica = any(region.base <= one < region.base + region.size for one in replicas)
+            return is_replica or device in self.accessible.get(region.base, ())
         is_pooled = region.base in self.pooled and owner in self.pool_peers[device]
         return owner == device or owner in self.peers[device] or is_pooled
 

@@ -32,6 +32,10 @@ def explain_out_of_bounds(fault: FaultSnapshot) -> Diagnostic:
 def _explain_hidden(fault: FaultSnapshot, place: LaunchPlace, region: Region) -> Diagnostic:
     """An access to memory of a node that was freed, or that the GPU may not access."""
     label = f"{fault.who}, bytes {fault.address - region.base}..{fault.address - region.base + fault.size}"
+    if region.is_mapped:
+        message = f"{fault.access} of {fault.size} bytes in {region.name}, which GPU {place.device} may not access"
+        helps = [f"call `cuMemSetAccess` for GPU {place.device} after `cuMemMap`"]
+        return fault.error("missing-peer-access", message, label, helps=helps)
     if region.owner_device == place.device or region.is_freed:
         return fault.error(
             "use-after-free", f"{fault.access} of {fault.size} bytes in {region.name}, which is freed", label

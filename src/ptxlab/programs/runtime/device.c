@@ -161,6 +161,8 @@ static const struct { int id; const char *fact; int value; } attributes[] = {
     {cudaDevAttrMaxTexture1DWidth, 0, 131072}, {cudaDevAttrMaxTexture2DWidth, 0, 131072}, {cudaDevAttrMaxTexture2DHeight, 0, 65536},
     {cudaDevAttrMaxTexture3DWidth, 0, 16384}, {cudaDevAttrMaxTexture3DHeight, 0, 16384}, {cudaDevAttrMaxTexture3DDepth, 0, 16384},
     {cudaDevAttrMaxTexture2DLayeredWidth, 0, 32768}, {cudaDevAttrMaxTexture2DLayeredLayers, 0, 2048},
+    {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, 1}, {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 0, 1},
+    {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, "clusters", 0},
     {cudaDevAttrMaxTexture1DLinearWidth, 0, 1 << 28}, {cudaDevAttrIpcEventSupport, 0, 0},
 };
 

@@ -12,7 +12,7 @@ static size_t used, capacity;
 static uint64_t next_address = VIEW + GAP, in_use;
 
 bool is_device_address(uint64_t address) { return address >= VIEW && address < VIEW + VIEW_SIZE; }
-bool host_may_touch(const Allocation *one) { return one->kind != DEVICE && one->kind != VARIABLE && one->kind != ARRAY && one->kind != POOLED; }
+bool host_may_touch(const Allocation *one) { return one->kind != DEVICE && one->kind != VARIABLE && one->kind != ARRAY && one->kind != POOLED && one->kind != CREATED && one->kind != MAPPED; }
 uint64_t memory_free(void) {
   uint64_t all = memory_limit();
   return in_use < all ? all - in_use : 0;
@@ -62,6 +62,58 @@ Allocation *allocation_at(uint64_t address) {
   return low && address < table[low - 1]->base + table[low - 1]->size + GAP / 2 ? table[low - 1] : 0;
 }
 
+// --- Addresses that memory is mapped to in steps; see virtual.c.
+
+static bool has_mapped;
+
+uint64_t home_of(uint64_t address) {
+  if (!has_mapped) return address;
+  const Allocation *one = allocation_at(address);
+  return one && one->kind == MAPPED && !one->freed && address < one->base + one->size ? one->home + (address - one->base) : address;
+}
+
+uint64_t reserve_addresses(uint64_t size) {
+  LOCKED;
+  const uint64_t granule = 2ull << 20;
+  uint64_t base = (next_address + granule - 1) / granule * granule;
+  if (base + size + GAP > VIEW + VIEW_SIZE) return 0;
+  next_address = base + size + GAP;
+  return base;
+}
+
+Allocation *map_addresses(uint64_t base, uint64_t size, uint64_t home, int device) {
+  LOCKED;
+  has_mapped = true;
+  if (used == capacity) table = realloc(table, (capacity = 2 * capacity + 64) * sizeof *table);
+  size_t at = used++;
+  for (; at && table[at - 1]->base > base; at--) table[at] = table[at - 1];
+  if (at && table[at - 1]->base == base && table[at - 1]->freed) {  // it was mapped before
+    memmove(table + at, table + at + 1, (used - at - 1) * sizeof *table);
+    used--, at--;
+  } else table[at] = calloc(1, sizeof **table);
+  *table[at] = (Allocation){.base = base, .size = size, .kind = MAPPED, .device = device, .home = home};
+  table[at]->count = frames_here(table[at]->frames);
+  return table[at];
+}
+
+void note_mapping(const Allocation *one) {
+  Bytes bytes = {0};
+  const uint64_t numbers[] = {one->base, one->size, one->home, one->device};
+  for (int i = 0; i < 4; i++) put_number(&bytes, numbers[i]);
+  put_frames(&bytes, one->frames, one->count);
+  notify(REQUEST_MAP, &bytes);
+}
+
+void unmap_addresses(uint64_t base) {
+  Allocation *one = allocation_at(base);
+  one->freed = true;
+  Bytes bytes = {0};
+  put_number(&bytes, base);
+  void *frames[FRAMES];
+  put_frames(&bytes, frames, frames_here(frames));
+  notify(REQUEST_UNMAP, &bytes);
+}
+
 void each_allocation(void (*use)(Allocation *, void *), void *with) {
   for (size_t i = 0; i < used; i++)
     if (!table[i]->freed) use(table[i], with);
@@ -106,7 +158,7 @@ typedef struct { Allocation *one; uint64_t bytes, count; } Leaks;
 
 static void add_leak(Allocation *one, void *with) {
   Leaks *leaks = with;
-  if (one->kind == VARIABLE || one->kind == REGISTERED || one->flags) return;
+  if (one->kind == VARIABLE || one->kind == REGISTERED || one->kind == MAPPED || one->flags) return;
   if (!leaks->count++) leaks->one = one;
   leaks->bytes += one->size;
 }

@@ -25,7 +25,8 @@ enum {
   REQUEST_ALLOCATE, REQUEST_FREE, REQUEST_MODULE, REQUEST_FUNCTION, REQUEST_VARIABLE, REQUEST_BIND, REQUEST_LAUNCH,
   REQUEST_FINDING, REQUEST_DEVICE, REQUEST_OCCUPANCY, REQUEST_RESOURCES, REQUEST_TEXTURE, REQUEST_TENSOR_MAP,
   REQUEST_COMPILE, REQUEST_LIBRARY, REQUEST_NO_TEXTURE, REQUEST_ALIAS, REQUEST_COPY, REQUEST_RUN, REQUEST_PEER,
-  REQUEST_POOL,
+  REQUEST_POOL, REQUEST_MAP, REQUEST_UNMAP, REQUEST_ACCESS, REQUEST_MULTICAST, REQUEST_SHARE,
+  REQUEST_OPEN,
 };
 
 // session.c: bytes of a request or an answer
@@ -64,7 +65,7 @@ void launch_failed(cudaError_t error, const char *kernel);
 void note_unchecked(void);
 
 // memory.c
-typedef enum { DEVICE, PINNED, MANAGED, REGISTERED, VARIABLE, ARRAY, POOLED } Kind;
+typedef enum { DEVICE, PINNED, MANAGED, REGISTERED, VARIABLE, ARRAY, POOLED, CREATED, MAPPED } Kind;
 typedef struct {
   uint64_t base, size;
   Kind kind;
@@ -74,9 +75,15 @@ typedef struct {
   int count;
   unsigned flags;
   char *spare;  // as large, to keep what it held before a launch
+  uint64_t home;  // of MAPPED: where the memory is
 } Allocation;
 Allocation *allocate(uint64_t size, Kind kind);
 Allocation *allocation_at(uint64_t address);  // that contains it, freed or not; null if none
+uint64_t home_of(uint64_t address);  // where memory that is mapped there is; the address itself, if it was allocated
+uint64_t reserve_addresses(uint64_t size);  // on whole granules; 0 if there are none left
+Allocation *map_addresses(uint64_t base, uint64_t size, uint64_t home, int device);
+void note_mapping(const Allocation *mapped);
+void unmap_addresses(uint64_t base);
 void *mine(uint64_t address);  // where the library reads and writes device memory
 bool is_device_address(uint64_t address);
 bool host_may_touch(const Allocation *allocation);

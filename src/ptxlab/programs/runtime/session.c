@@ -19,7 +19,7 @@ static char *own_view;
 
 int lock_library(void) { return pthread_mutex_lock(&lock); }
 void unlock_library(int *ignored) { (void)ignored; pthread_mutex_unlock(&lock); }
-void *mine(uint64_t address) { return own_view + (address - VIEW); }
+void *mine(uint64_t address) { return own_view + (home_of(address) - VIEW); }
 
 static void lost(const char *what) {
   fprintf(stderr, "ptxlab: the session of this program has ended (%s)\n", what);
