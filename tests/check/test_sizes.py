@@ -48,6 +48,8 @@ CASES = {
     f"{HEADER}.shared .b8 x[{1 << 30}];\n{body('').removeprefix(HEADER)}": [],
     f"{HEADER}.func f(.param .b8 x[{(1 << 32) - 1}]) {{ ret; }}\n{KERNEL}": [],
     f"{HEADER}.func f(.param .b8 x[{1 << 32}]) {{ ret; }}\n{KERNEL}": ["illegal-declaration"],
+    f"{HEADER}.visible .entry k(.param .b8 x[32764]) {{ ret; }}\n": [],
+    f"{HEADER}.visible .entry k(.param .b8 x[32765]) {{ ret; }}\n": ["illegal-declaration"],
     f"{HEADER}.global .align {1 << 20} .b8 x[4];\n{KERNEL}": [],
     f"{HEADER}.global .align {1 << 32} .b8 x[4];\n{KERNEL}": ["constant-overflow"],
 }

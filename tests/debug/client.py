@@ -23,6 +23,7 @@ class Client:
         self.received, self.sent = received, sent
         self.events: list[Fields] = []
         self.sequence = 0
+        self.count = 0  # of messages that came
         self.thread = 1
         self.adapter: Adapter | None = None
         """What is at the other ends, if that is in this process."""
@@ -59,6 +60,8 @@ class Client:
     def _read(self) -> Fields:
         message = read_message(self.received)
         assert message is not None, "the adapter has ended"
+        self.count += 1
+        assert message["seq"] == self.count
         return message
 
     def launch(self, program: Path, **arguments: Any) -> None:
