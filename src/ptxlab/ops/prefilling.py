@@ -138,12 +138,26 @@ def check_table(lengths: Any, table: Any, page: int, pages: int) -> None:
         raise ValueError(f"`block_table` names a page that the cache does not have: it has {pages}")
 
 
+def _of_tensors(
+    q: Array,
+    k_cache: Array,
+    v_cache: Array,
+    cu_seqlens_q: Array,
+    lengths: Array,
+    block_table: Array,
+    causal: bool = True,
+    window: int = 0,
+) -> object:
+    given = q, k_cache, v_cache, cu_seqlens_q, lengths, block_table
+    return _calls.compute(given, (None,), (causal, window))[0]
+
+
 _calls: Calls = Calls(
     _prepare,
     Operator(
         "prefill_attention",
         _SCHEMA,
-        lambda *given: _calls.compute(given[:6], (None,), given[6:])[0],
+        _of_tensors,
         lambda q, k, v, *others: q.new_empty((*q.shape[:2], v.shape[3])),
     ),
 )
