@@ -15,7 +15,7 @@ from ptxlab.author import Kernel, Pointer, b8, f32, kernel, pointer, ptx, s32, t
 from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.consumer import Consumer
 from ptxlab.kernels.wgmma_attention.order import Order
-from ptxlab.kernels.wgmma_attention.packed import PackedOrder
+from ptxlab.kernels.wgmma_attention.packed import LISTING_THREADS, Listed, PackedOrder, list_tiles
 from ptxlab.kernels.wgmma_attention.paged import LANES, PagedProducer
 from ptxlab.kernels.wgmma_attention.plan import Plan
 from ptxlab.kernels.wgmma_attention.producer import Producer
@@ -55,14 +55,13 @@ def specialize(plan: Plan) -> Kernel:
 
 
 @cache
-def specialize_packed(plan: Plan) -> Kernel:
-    """Build the kernel for sequences one after the other; it takes what `list_tiles` takes, which runs before it.
+def specialize_packed(plan: Plan, step: str = "compute") -> Kernel:
+    """Build a kernel for sequences one after the other: that which lists tiles, and then that which computes them.
 
-    The last two are the pages of each sequence, where keys are in pages, and the most that a sequence has.
+    The last two parameters are the pages of each sequence, where keys are in pages, and the most that a sequence has.
     """
 
-    @kernel(target="sm_90a", maxntid=plan.threads, minnctapersm=1)
-    def wgmma_packed_attention(
+    def packed_attention(
         q: tensor_map,
         k: tensor_map,
         v: tensor_map,
@@ -86,11 +85,18 @@ def specialize_packed(plan: Plan) -> Kernel:
         table: pointer[s32],
         columns: u32,
     ) -> None:
+        if step == "list":
+            ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
+            listed = Listed(plan, (query_starts, key_starts), (sequences, queries, keys), window)
+            list_tiles(listed, most, (units, maps), (v, o))
+            return
         order = PackedOrder(plan, counter, (queries, keys, heads, heads), together, window, (units, maps))
         produce = partial(PagedProducer, plan, (table, columns)) if plan.page else partial(Producer, plan)
         compute(plan, order, (q, k, v, o), shared_by, lse, (slopes, sinks), produce)
 
-    found: Kernel = wgmma_packed_attention
+    threads = plan.threads if step == "compute" else LISTING_THREADS
+    packed_attention.__name__ = f"{step}_packed_attention"
+    found: Kernel = kernel(target="sm_90a", maxntid=threads, minnctapersm=1)(packed_attention)
     return found
 
 

@@ -9,7 +9,7 @@ import ptxlab
 from ptxlab.kernels.mma_attention import half_of
 from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.wgmma_attention.kernel import specialize, specialize_packed
-from ptxlab.kernels.wgmma_attention.packed import LISTING_THREADS, MAP, RECORD, capacity, list_tiles
+from ptxlab.kernels.wgmma_attention.packed import LISTING_THREADS, MAP, RECORD, capacity
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
 from ptxlab.kernels.wgmma_attention.scoring import Scoring
 from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
@@ -116,7 +116,7 @@ def attend_packed(
     args = [*maps, counter, *sizes, 0 if lse is None else lse, *starts, sequences, most, *memory]
     args += [*(0 if one is None else one for one in (slopes, sinks)), pages, columns]
     return [
-        Launch(list_tiles(chosen), 1, LISTING_THREADS, args),
+        Launch(specialize_packed(chosen, "list"), 1, LISTING_THREADS, args),
         Launch(specialize_packed(chosen), min(heads * most, BLOCKS), chosen.threads, args, chosen.shared, overlap=True),
     ]
 

@@ -7,10 +7,9 @@ zeros, and copies of the answer leave it as it is.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Kernel, Pointer, Scalar, b8, b32, f32, kernel, pointer, ptx, s32, tensor_map, u32
+from ptxlab.author import Pointer, Scalar, b32, ptx, s32, u32
 from ptxlab.kernels.parts.reductions import prefix_sum
 from ptxlab.kernels.wgmma_attention.order import Order, Work
 from ptxlab.kernels.wgmma_attention.paged import CachedKeys
@@ -92,60 +91,32 @@ class PackedOrder(Order):
         return found
 
 
-@cache
-def list_tiles(plan: Plan) -> Kernel:
-    """Build the kernel that lists tiles; it runs as one block, and takes what the kernel takes that computes them."""
+def list_tiles(listed: Listed, most: u32, lists: tuple[Pointer, Pointer], templates: tuple[Pointer, Pointer]) -> None:
+    """List tiles, `most` of them at most, and make the maps of sequences from those of values and of the answer.
 
-    @kernel(target="sm_90a", maxntid=LISTING_THREADS)
-    def list_attention_tiles(
-        q: tensor_map,
-        k: tensor_map,
-        v: tensor_map,
-        o: tensor_map,
-        counter: pointer[u32],
-        queries: u32,
-        keys: u32,
-        heads: u32,
-        shared_by: u32,
-        together: u32,
-        window: u32,
-        lse: pointer[f32],
-        query_starts: pointer[s32],
-        key_starts: pointer[s32],
-        sequences: u32,
-        most: u32,
-        units: pointer[u32],
-        maps: pointer[b8],
-        slopes: pointer[f32],
-        sinks: pointer[f32],
-        table: pointer[s32],
-        columns: u32,
-    ) -> None:
-        ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
-        counts = ptx.shared(u32, BUCKETS, name="counts")
-        listed = Listed(plan, (query_starts, key_starts), (sequences, queries, keys), window)
-        with ptx.when(ptx.tid.x < BUCKETS):
-            counts[ptx.tid.x] = u32(0)
-        ptx.bar.sync(0)
-        for _, bucket in listed.tiles():
-            ptx.red.shared.add.u32(counts.at(bucket), 1)
-        ptx.bar.sync(0)
-        with ptx.when(ptx.tid.x < LANES):
-            total = add_up(counts)
-            units[0] = ptx.min.u32(total, most)
-        ptx.bar.sync(0)
-        for record, bucket in listed.tiles():
-            number = ptx.atom.shared.add.u32(counts.at(bucket), 1)
-            with ptx.when(number < most):
-                there = units + (number + 1) * RECORD
-                ptx.st["global"].v4.u32(there, tuple(record[:4]))
-                ptx.st["global"].v2.u32(there + 4, tuple(record[4:]))
-        for sequence, query, key in listed.sequences():
-            for template, end, which in ((v, key.end, VALUES), (o, query.end, ANSWERS)):
-                shorten(template, maps + sequence * (2 * MAP) + which, end)
-
-    found: Kernel = list_attention_tiles
-    return found
+    This is a kernel of one block.
+    """
+    (units, maps), (values, answer) = lists, templates
+    counts = ptx.shared(u32, BUCKETS, name="counts")
+    with ptx.when(ptx.tid.x < BUCKETS):
+        counts[ptx.tid.x] = u32(0)
+    ptx.bar.sync(0)
+    for _, bucket in listed.tiles():
+        ptx.red.shared.add.u32(counts.at(bucket), 1)
+    ptx.bar.sync(0)
+    with ptx.when(ptx.tid.x < LANES):
+        total = add_up(counts)
+        units[0] = ptx.min.u32(total, most)
+    ptx.bar.sync(0)
+    for record, bucket in listed.tiles():
+        number = ptx.atom.shared.add.u32(counts.at(bucket), 1)
+        with ptx.when(number < most):
+            there = units + (number + 1) * RECORD
+            ptx.st["global"].v4.u32(there, tuple(record[:4]))
+            ptx.st["global"].v2.u32(there + 4, tuple(record[4:]))
+    for sequence, query, key in listed.sequences():
+        for template, end, which in ((values, key.end, VALUES), (answer, query.end, ANSWERS)):
+            shorten(template, maps + sequence * (2 * MAP) + which, end)
 
 
 class Range:
