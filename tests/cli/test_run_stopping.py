@@ -1,20 +1,24 @@
 """`ptxlab run` of kernels that take long: time limits, Ctrl-C, the progress bar."""
 
+import io
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
 import sys
 import time
 import tracemalloc
+from contextlib import nullcontext
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.cli.running import HEADER, run, write
 
 from ptxlab import parse, variables
-from ptxlab.cli import launching
+from ptxlab.cli import launching, trying
 
 SPIN = HEADER + ".entry spin()\n{\n    .reg .u32 %r; mov.u32 %r, 0;\nforever:\n    bra forever;\n}\n"
 
@@ -45,6 +49,60 @@ def test_a_long_run_shows_a_bar_and_ctrl_c_stops_it_at_once(tmp_path: Path) -> N
     assert process.returncode == 130
     assert "kernel.ptx:8:5" in output
     assert "block (0,0,0)" in output
+
+
+# The first block ends, the others never do.
+PARTLY = (
+    HEADER
+    + """.entry partly(.param .u64 out)
+{
+    .reg .b32 %r1;
+    .reg .b64 %rd1;
+    .reg .pred %p1;
+    mov.u32 %r1, %ctaid.x;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra write;
+forever:
+    bra forever;
+write:
+    ld.param.u64 %rd1, [out];
+    st.global.u32 [%rd1], 7;
+    ret;
+}
+"""
+)
+
+
+def test_ctrl_c_keeps_what_was_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(done: int, total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(trying, "progress_bar", lambda before="": nullcontext(interrupt))
+    given = ("--grid", 3, "--block", 1, "--arg", "u32[2]", "--save", tmp_path / "kept")
+    result = run(write(tmp_path, PARTLY), *given)
+    assert result.exit_code == 130
+    assert "out: u32[2], 1 of 2 elements changed" in result.stdout
+    assert "`partly` was stopped on 3 blocks of 1 thread" in result.stdout
+    assert "error[interrupted]: the kernel was stopped by Ctrl-C" in result.stdout
+    assert "1 of 3 blocks had ended" in result.stdout
+    assert np.load(tmp_path / "kept" / "out.npy").tolist() == [7, 0]
+
+
+def test_one_bar_shows_launches_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes when a launch ends, so that a program can print, and a short launch has none."""
+    shown = io.StringIO()
+    monkeypatch.setattr(shown, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stderr", shown)
+    now = [0.0]
+    monkeypatch.setattr(trying.time, "perf_counter", lambda: now[0])
+    with trying.progress_bar() as report:
+        assert report is not None
+        for seconds, done, total in ((0, 0, 4), (0.5, 4, 4), (5, 0, 9), (5.5, 1, 9), (7, 2, 9), (8, 9, 9), (9, 0, 3)):
+            now[0] = seconds
+            report(done, total)
+    lines = re.findall(r"(\d) of (\d) blocks", shown.getvalue())
+    assert set(lines) == {("2", "9")}
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from ptxlab.cli.files import STANDARD_INPUT
 from ptxlab.cli.findings import show_failure, show_findings, status_of
 from ptxlab.cli.gates import failing, wanted
 from ptxlab.cli.outcome import ALIKE
+from ptxlab.cli.trying import progress_bar
 from ptxlab.report import Diagnostic, Format, PtxError, render
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ def run_source(context: click.Context, nvcc: str, given: dict[str, Any]) -> int:
 
 def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folders: Sequence[Path]) -> int:
     """Run a program and show what was found; the exit status."""
-    from ptxlab.programs.program import ProgramOptions, run_program
+    from ptxlab.programs.program import ProgramInterrupted, ProgramOptions, run_program
 
     format: Format = given["format"]
     launch = {"seed": given["seed"], "timeout": given["timeout"],
@@ -98,19 +100,17 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
     options = ProgramOptions(given["gpu"], launch, folders, format != "full", gpus=given["gpus"],
                              max_repeats=given["max_repeats"])  # fmt: skip
     sys.stdout.flush()
+    is_interrupted = False
     try:
-        result = run_program(command, options)
+        with progress_bar() as progress:
+            result = run_program(command, replace(options, launch=launch | {"progress": progress}))
+    except ProgramInterrupted as stopped:
+        result, is_interrupted = stopped.result, True
     except PtxError as wrong:
         show_failure(wrong.diagnostics, name, format)
         if any(one.code in _NOT_RUN for one in wrong.diagnostics):
             return 2
         return status_of(failing(wrong.diagnostics, Path(name)))
-    except KeyboardInterrupt as interrupt:
-        found = getattr(interrupt, "diagnostics", None)
-        if found is None:  # no kernel was running
-            raise
-        show_failure(found, name, format)
-        return 130
     found = wanted(result.findings, Path(name))
     if format == "json":
         click.echo(json.dumps(_as_object(result, found), indent=2))
@@ -119,7 +119,7 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
             click.echo(_summary(result))
             click.echo()
         show_findings(found, name, format, alike=ALIKE)
-    return _status(failing(found, Path(name)), result)
+    return 130 if is_interrupted else _status(failing(found, Path(name)), result)
 
 
 def _status(failing: Sequence[Diagnostic], result: ProgramResult) -> int:

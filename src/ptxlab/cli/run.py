@@ -299,6 +299,8 @@ def command(context: click.Context, /, nvcc: str, max_repeats: int | None, gpus:
     if request.save is not None:
         run.save(request.save)
     run.show(format, request.profile, name, request.report)
+    if any(one.code == "interrupted" for one in run.result.diagnostics):
+        context.exit(130)
     if request.draw is not None:
         draw_accesses(run.result, *request.draw, request.format == "full")
     if request.timeline is not None and run.result.timeline is not None:

@@ -67,10 +67,14 @@ class Tries:
 
 
 def try_seeds(kernel: Function, inputs: Inputs, seeds: range, options: LaunchOptions, scheduler: str | None) -> Tries:
-    """Run the kernel with each seed, until one finds something; `scheduler` is the address of a Dask cluster's."""
+    """Run the kernel with each seed, until one finds something; `scheduler` is the address of a Dask cluster's.
+
+    After Ctrl-C the last is what the kernel had done by then.
+    """
     from ptxlab import format, variables
     from ptxlab.cli.outcome import copy_arrays
     from ptxlab.device.coverage import Coverage, Schedule
+    from ptxlab.emulate.launch import Interrupted
     from ptxlab.emulate.search.outputs import Outputs, differences, marks_of, order_of_atomics, outputs_of
     from ptxlab.emulate.search.remote import Job, Tried
     from ptxlab.emulate.search.seeds import search
@@ -84,8 +88,12 @@ def try_seeds(kernel: Function, inputs: Inputs, seeds: range, options: LaunchOpt
         given = inputs.make(module, seed)
         before = [copy_arrays(value) for value in given]
         held = variables.written(module)
-        with progress_bar(f"seed {seed}, " if len(seeds) > 1 else "") as progress:
-            result = launch(kernel, given, replace(options, seed=seed, progress=progress))
+        try:
+            with progress_bar(f"seed {seed}, " if len(seeds) > 1 else "") as progress:
+                result = launch(kernel, given, replace(options, seed=seed, progress=progress))
+        except Interrupted as stopped:
+            last[:] = [Tries(seed, stopped.result, before, given, held)]
+            raise
         if len(seeds) > 1:
             result.diagnostics = [with_replay(found, seed) for found in result.diagnostics]
         last[:] = [Tries(seed, result, before, given, held)]
@@ -100,8 +108,11 @@ def try_seeds(kernel: Function, inputs: Inputs, seeds: range, options: LaunchOpt
     def job() -> Job:
         return Job(format(module), kernel.name, inputs.prepare, options, "strict")
 
-    with executor_of(scheduler) as executor:
-        searched = search(seeds, run, job, executor)
+    try:
+        with executor_of(scheduler) as executor:
+            searched = search(seeds, run, job, executor)
+    except Interrupted:
+        return last[0]
     if searched.failing is not None and searched.failing != searched.last_here:
         run(searched.failing)
     seed, compared = last[0].seed, differences(searched.tried, again)
@@ -140,19 +151,26 @@ def with_replay(found: Diagnostic, seed: int) -> Diagnostic:
 
 @contextmanager
 def progress_bar(before: str = "") -> Iterator[Callable[[int, int], None] | None]:
-    """What a launch calls with the number of ended blocks; on a terminal it shows a bar, once it takes long."""
+    """What launches call, one after another, with the number of ended blocks: on a terminal a bar shows long ones."""
     if not sys.stderr.isatty():
         yield None
         return
     from contextlib import ExitStack
 
-    started = time.perf_counter()
+    started, before_it = time.perf_counter(), 0
     with ExitStack() as stack:
         bar: Any = None
         task: Any = None
 
         def report(done: int, total: int) -> None:
-            nonlocal bar, task
+            nonlocal bar, task, started, before_it
+            if done < before_it:  # another launch
+                started = time.perf_counter()
+            before_it = done
+            if done >= total:
+                stack.close()
+                bar, before_it = None, total + 1
+                return
             if bar is None:
                 if time.perf_counter() - started < SOON:
                     return

@@ -55,7 +55,7 @@ def run_chain(grids: Sequence[Grid], space: AddressSpace) -> list[Result]:
             result, outcome = result_of(running, grid.options, until)
             results.append(result)
             if outcome == "interrupted":
-                raise Interrupted(result.diagnostics)
+                raise Interrupted(result)
             if is_failure(result.diagnostics, "raise"):
                 break
     finally:

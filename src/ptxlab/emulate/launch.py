@@ -36,11 +36,12 @@ GRACE = 1.0  # seconds that compiling may take beside those of `timeout`
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C while a kernel ran; `diagnostics` say where it was."""
+    """Ctrl-C while a kernel ran; `diagnostics` say where it was, `result` what it did. Arrays hold what it wrote."""
 
-    def __init__(self, diagnostics: list[Diagnostic]) -> None:
-        self.diagnostics = diagnostics
-        super().__init__(render(diagnostics).rstrip("\n"))
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        self.diagnostics = result.diagnostics
+        super().__init__(render(result.diagnostics).rstrip("\n"))
 
 
 def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
@@ -65,7 +66,7 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
         key = emulated.digest, kernel.name
         _spent[key] = _spent.get(key, 0) + result.seconds
     if outcome == "interrupted":
-        raise Interrupted(result.diagnostics)
+        raise Interrupted(result)
     if is_failure(result.diagnostics, options.on_error):
         raise KernelError(result.diagnostics)
     return result

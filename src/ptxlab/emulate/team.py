@@ -92,7 +92,7 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
     except UncompiledError as wrong:
         return Result([wrong.diagnostic])
     if outcome == "interrupted":
-        raise Interrupted(result.diagnostics)
+        raise Interrupted(result)
     return result
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ptxlab.emulate.launch import Interrupted
 from ptxlab.programs.elf import Elf
 from ptxlab.programs.findings import findings_of
 from ptxlab.programs.library import make_library
@@ -40,6 +41,14 @@ class ProgramResult:
     """Launches that were not run, as they repeat others more often than was asked for."""
 
 
+class ProgramInterrupted(KeyboardInterrupt):
+    """Ctrl-C while a kernel of a program ran; `result` has what was found by then."""
+
+    def __init__(self, result: ProgramResult) -> None:
+        self.result = result
+        super().__init__()
+
+
 @dataclass(frozen=True)
 class ProgramOptions:
     """How a program runs: the GPU that it sees, options of each launch, and where its sources may be."""
@@ -56,7 +65,7 @@ class ProgramOptions:
 
 
 def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResult:
-    """Run an executable; its calls of CUDA go to the emulator."""
+    """Run an executable; its calls of CUDA go to the emulator. `ProgramInterrupted` after Ctrl-C in a kernel."""
     if sys.platform != "linux":
         raise PtxError([error("missing-tool", "whole programs run on Linux only", None)])
     program = Path(command[0])
@@ -69,6 +78,7 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
         helps = ["link it with `-cudart shared`, or leave its symbols in it"]
         raise PtxError([error("stripped-program", message, None, helps=helps)])
     modules = Modules(options.gpu, lines.folders, program.name)
+    is_interrupted = False
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
         library = make_library(Path(folder), files)
@@ -83,19 +93,25 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
                 _serve(server, child, partial(Process, modules=modules, options=options.launch or {}, log=log,
                                               record=options.record, max_repeats=options.max_repeats, gpus=options.gpus,
                                               span_of=lines.span, others=[]))  # fmt: skip
-            except BaseException:
+            except BaseException as stopped:
                 child.terminate()
                 try:
                     child.wait(2)
                 except subprocess.TimeoutExpired:
                     child.kill()
-                raise
-        found = findings_of(log, lines, child.returncode)
+                if not isinstance(stopped, Interrupted):
+                    raise
+                is_interrupted = True
+        status = child.wait()
+        found = findings_of(log, lines, 0 if is_interrupted else status)
     lines.read([one.frames for one in log.recorded])
     recorded = [(one, lines.spell(one.frames) or "") for one in log.recorded]
     spent = time.perf_counter() - started
-    return ProgramResult(child.returncode, found, log.launches, spent, modules.gpu.name, recorded,
-                         sum(one.skipped for one in log.repeats))  # fmt: skip
+    result = ProgramResult(status, found, log.launches, spent, modules.gpu.name, recorded,
+                           sum(one.skipped for one in log.repeats))  # fmt: skip
+    if is_interrupted:
+        raise ProgramInterrupted(result)
+    return result
 
 
 def _files(program: Path) -> list[Elf]:

@@ -32,7 +32,7 @@ from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
 from ptxlab.device.result import Result
 from ptxlab.device.textures import HANDLE_BYTES, HANDLES
-from ptxlab.emulate.launch import launch
+from ptxlab.emulate.launch import Interrupted, launch
 from ptxlab.ir.mangled import matches
 from ptxlab.ir.origin import at_origin
 from ptxlab.isa.gpus import SMS
@@ -465,6 +465,9 @@ class Process:
             for module in {id(one.loaded): one.loaded.module for one in launches}.values():
                 context_of(module).refuse_wrong(module)
             result = team.run(part, launches[0].options, self.span_of)
+        except Interrupted as stopped:
+            self._note(stopped.diagnostics, launches[0].frames if len(launches) == 1 else ())
+            raise
         except (KernelError, PtxError) as wrong:
             self._note(at_origin(launches[0].loaded.module, wrong.diagnostics), launches[0].frames)
             return _NOT_SUPPORTED if any(one.code == "not-emulated" for one in wrong.diagnostics) else _FAILURE, ""
@@ -491,6 +494,9 @@ class Process:
         try:
             context.refuse_wrong(module)
             result = launch(context.emulated(module), kernel, args, options)
+        except Interrupted as stopped:
+            self._note(stopped.diagnostics, frames)
+            raise
         except (KernelError, PtxError) as wrong:
             self._note(at_origin(module, wrong.diagnostics), frames)
             is_refused = any(one.code == "not-emulated" for one in wrong.diagnostics)
