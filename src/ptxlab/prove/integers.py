@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
@@ -103,11 +104,25 @@ class Space:
         """Take what was said so far for what holds in all questions, with what is known of it."""
         self.sizes, self.known_factors, self._given = frozenset(self.bounds), known_factors, list(self.facts)
 
+    def copy(self) -> Space:
+        """A space with the same variables and facts, for another question."""
+        found = Space(self.clock)
+        found.bounds, found.facts = dict(self.bounds), list(self.facts)
+        found._compared, found._monomials, found._bounded = (
+            dict(self._compared),
+            set(self._monomials),
+            set(self._bounded),
+        )
+        found._divisions, found._quotients = list(self._divisions), dict(self._quotients)
+        found._count = self._count
+        found.sizes, found.known_factors, found._given = self.sizes, self.known_factors, self._given
+        return found
+
     def variable(self, name: str, low: int, high: int) -> Poly:
         """A variable between bounds."""
         if name not in self.bounds:
             self.bounds[name] = (low, high)
-            self.facts.append(z3.And(low <= z3.Int(name), z3.Int(name) <= high))
+            self.facts.append(_between(name, low, high))
         return Poly({(name,): 1})
 
     def fresh(self, low: int, high: int) -> Poly:
@@ -134,20 +149,13 @@ class Space:
 
     def formula(self, value: Poly) -> Any:
         """A polynomial as a linear term of the solver."""
-        parts = []
-        for monomial, factor in value.terms.items():
-            if not monomial:
-                parts.append(z3.IntVal(factor))
-                continue
-            name = "*".join(monomial)
-            if len(monomial) > 1:
-                self._monomials.add(monomial)
-            if len(monomial) > 1 and monomial not in self._bounded:
+        products = [monomial for monomial in value.terms if len(monomial) > 1]
+        self._monomials.update(products)
+        for monomial in products:
+            if monomial not in self._bounded:
                 self._bounded.add(monomial)
-                low, high = self._range(monomial)
-                self.facts.append(z3.And(low <= z3.Int(name), z3.Int(name) <= high))
-            parts.append(factor * z3.Int(name))
-        return z3.Sum(parts) if parts else z3.IntVal(0)
+                self.facts.append(_between("*".join(monomial), *self._range(monomial)))
+        return _sum([_part("*".join(monomial), factor) for monomial, factor in value.terms.items()])
 
     def divided(self, value: Poly, divisor: int) -> tuple[Poly, Poly]:
         """Quotient, rounded down, and remainder."""
@@ -323,6 +331,25 @@ class Space:
             gap = a.plus(b, -1)
             yield z3.Implies(self.formula(gap) == 0, self.formula(gap.times(own)) == 0)
             yield from self.digits(a, b)  # a digit may be a number with digits, in another radix
+
+
+@lru_cache(1 << 16)
+def _part(name: str, factor: int) -> Any:
+    """A variable times a number, or the number."""
+    return factor * z3.Int(name) if name else z3.IntVal(factor)
+
+
+@lru_cache(1 << 12)
+def _between(name: str, low: int, high: int) -> Any:
+    return z3.And(low <= z3.Int(name), z3.Int(name) <= high)
+
+
+def _sum(parts: Sequence[Any]) -> Any:
+    """A sum of integers, without what `z3.Sum` does to find out that they are."""
+    if len(parts) < 2:
+        return parts[0] if parts else z3.IntVal(0)
+    terms = (z3.Ast * len(parts))(*(one.as_ast() for one in parts))
+    return z3.ArithRef(z3.Z3_mk_add(parts[0].ctx_ref(), len(parts), terms), parts[0].ctx)
 
 
 def _rests(monomial: Monomial) -> set[Monomial]:

@@ -47,6 +47,7 @@ class Questions:
         """The variables of all questions: sizes, lengths and the grid."""
         self.contracts: list[Callable[[Space], Any]] = []
         self._factors: dict[tuple[str, int], int] = {}
+        self._said: tuple[list[Callable[[Space], Any]], dict[str, tuple[int, int]], Space] | None = None
         self._exact: dict[tuple[Path, tuple[Loop, ...]], set[Linear | Atom]] = defaultdict(set)
 
     def in_time(self, kind: str, lines: tuple[int, ...], about: str) -> Obligation | None:
@@ -59,16 +60,20 @@ class Questions:
         """Forget what was shown not to wrap: the contracts are others now."""
         self._exact.clear()
         self._factors.clear()
+        self._said = None
 
     def space(self) -> Space:
         """The variables of a question, with those that contracts may name."""
-        found = Space(self.clock)
-        for name, (low, high) in self.ranges.items():
-            found.variable(name, low, high)
-        for contract in self.contracts:
-            found.facts.append(contract(found))
-        found.agree(self._factors)
-        return found
+        said = self.contracts, self.ranges
+        if self._said is None or self._said[:2] != said:
+            found = Space(self.clock)
+            for name, (low, high) in self.ranges.items():
+                found.variable(name, low, high)
+            for contract in self.contracts:
+                found.facts.append(contract(found))
+            found.agree(self._factors)
+            self._said = list(self.contracts), dict(self.ranges), found
+        return self._said[2].copy()
 
     def integers(self, pair: Pair, thread: int, space: Space, path: Path, loops: tuple[Loop, ...]) -> Integers:
         """A translation to integers for one of two threads, where a path is taken."""
