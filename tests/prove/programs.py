@@ -13,7 +13,7 @@ HEADER = """\
 .reqntid 8
 {
     .reg .pred %p<64>;
-    .reg .b32 %r<400>, %t, %b, %g, %n, %v, %k0, %k1, %k2, %base;
+    .reg .b32 %r<400>, %t, %b, %g, %n, %v, %k0, %k1, %k2, %m, %base;
     .reg .b64 %d<400>, %x, %y;
     .shared .align 4 .b32 tile[16];
     ld.param.u64 %x, [x];
@@ -33,9 +33,10 @@ class _Maker:
     def __init__(self, random: Random) -> None:
         self.random, self.lines = random, list[str]()
         rare: list[dict[str, float]] = [{}, {"warp": 2, "shuffle": 0.5}, {"guarded": 1}, {"copy": 2, "wait": 2}]
-        rare += [{"decided": 1.5}]
+        rare += [{"decided": 1.5}, {"mixed": 2, "guarded": 1}]
         self.extras = random.choice(rare)
         self.count = 0
+        self.emit(f"mov.u32 %m, {random.choice(['%t', '%n', '3'])};\n    and.b32 %m, %m, 7;")
 
     def number(self) -> int:
         self.count += 1
@@ -148,10 +149,12 @@ class _Maker:
                 self.emit("bar.sync 0;")
             elif kind == "guarded":
                 p = self.number() % 64
-                self.emit(f"setp.lt.u32 %p{p}, {r.choice(['%n', '%n', '%b', '%t', *counters])}, {r.randrange(9)};")
+                self.emit(f"setp.lt.u32 %p{p}, {r.choice(['%n', '%m', '%b', '%t', *counters])}, {r.randrange(9)};")
                 self.emit(f"@%p{p} bar.sync 0;")
             elif kind == "decided":
                 self.decided(counters)
+            elif kind == "mixed":
+                self.emit(f"mad.lo.u32 %m, %m, %m, {r.choice(['1', '%b', '%t', *counters])};\n    and.b32 %m, %m, 7;")
             elif kind == "warp":
                 self.emit(f"bar.warp.sync {r.choice(['-1', '255', '15'] if r.random() < 0.1 else ['-1'])};")
             elif kind == "shuffle":
@@ -173,7 +176,7 @@ class _Maker:
     def loop(self, depth: int, counters: list[str]) -> None:
         r, label, p = self.random, f"loop{self.number()}", self.number() % 64
         own = f"%k{len(counters)}"
-        limit = r.choice(["2", "3", "%n", "%t"])
+        limit = r.choice(["2", "3", "%n", "%t", "%m"])
         kind = r.choice(["up", "up", "halving", "down"])
         if kind == "halving":
             self.emit(f"mov.u32 {own}, 8;\n{label}:")

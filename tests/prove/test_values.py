@@ -7,6 +7,20 @@ import pytest
 import ptxlab
 from tests.prove.test_prove import kernel, needs_solver
 
+NESTED = """mov.u32 %r1, START; mov.u32 %r2, 0;
+A:
+INNER
+@%p2 bar.sync 0;
+mad.lo.u32 %r1, %r1, %r1, 1; and.b32 %r1, %r1, 63;
+add.u32 %r2, %r2, 1; setp.lt.u32 %p3, %r2, %n; @%p3 bra A;"""
+COUNTED = """mov.u32 %r3, 0;
+B:
+add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r1; @%p1 bra B;
+setp.gt.u32 %p2, %r3, 7;"""
+CHANGED = """mov.u32 %r3, %r1; mov.u32 %r4, 0;
+B:
+mad.lo.u32 %r3, %r3, %r3, 1; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 5; @%p1 bra B;
+setp.gt.u32 %p2, %r3, 7;"""
 LENGTH = ["len(x) == 64"]
 LOAD = "ld.global.u32 %r1, [%x]; setp.gt.u32 %p0, %r1, 5;"
 OWN = "mul.wide.u32 %d0, %t, 4; add.u64 %d0, %d0, %x;"
@@ -33,6 +47,11 @@ SUM = "".join(f"shfl.sync.bfly.b32 %r4, %r3, {1 << n}, 31, -1; add.u32 %r3, %r3,
          "race shared"),
         (f"{PLACE} {FIRST} ld.shared.u32 %r3, [%r1];\n{SUM} bar.sync 0; st.shared.u32 [%r0], %r3;",
          f"{PLACE} {FIRST} ld.shared.u32 %r3, [%r2];\n{SUM} bar.sync 0; st.shared.u32 [%r0], %r3;", "race shared"),
+        (f"{PLACE} {FIRST} ld.shared.u32 %r3, [%r0+8]; bar.sync 0; st.shared.u32 [%r0], %r3;",
+         f"{PLACE} {FIRST} ld.shared.u32 %r3, [%r2]; and.b32 %r3, %r3, 63; mad.lo.u32 %r3, %r3, 4, %r0; "
+         "ld.shared.u32 %r3, [%r3]; bar.sync 0; st.shared.u32 [%r0], %r3;", "race shared"),
+        *((NESTED.replace("INNER", inner).replace("START", "%n"), NESTED.replace("INNER", inner).replace("START", "%t"),
+           "barrier") for inner in (COUNTED, CHANGED, CHANGED.replace("%r4, 5", "%r4, %n"))),
     ],
 )  # fmt: skip
 def test_values_in_common(right: str, wrong: str, kind: str) -> None:

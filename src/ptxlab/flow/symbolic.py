@@ -394,7 +394,8 @@ def _bits_of(atom: Atom, factor: int) -> int:
 
 def _power(atom: Atom) -> int:
     """A power of two that divides an atom: a product has those of its factors, modulo its width."""
-    if atom.kind not in ("*", "cast") or any(part.type.kind not in "usb" for part in atom.parts):
+    types = [atom.type, *(part.type for part in atom.parts)]
+    if atom.kind not in ("*", "cast") or any(one.kind not in "usb" or one.lanes > 1 for one in types):
         return 1
     found = 1
     for part in atom.parts:

@@ -18,7 +18,7 @@ from ptxlab.isa import Match
 from ptxlab.isa.operation import Operation
 from ptxlab.isa.special_registers import SpecialKind
 
-from .terms import AXES, Terms, is_thread_index, leaves
+from .terms import AXES, Loop, Terms, is_certain, is_thread_index, leaves
 
 LANES = 31  # all bits of the number of a lane
 WHOLE = (1 << 32) - 1  # all lanes
@@ -36,8 +36,8 @@ class Alike:
     def __init__(self, facts: Facts, terms: Terms) -> None:
         self.facts, self.terms = facts, terms
         self.count = prod(terms.block)
-        self.addresses: dict[int, Linear] = {}
-        """Where each plain load reads that was noted last."""
+        self.addresses: dict[int, tuple[Linear, tuple[Loop, ...]]] = {}
+        """Where each plain load reads that was noted last, and the loops around it."""
         self._known: dict[tuple[int, int], Values] = {}
         self._numbers: dict[Hashable, int] = {}
 
@@ -132,9 +132,9 @@ class Alike:
 
     def _loaded(self, at: int, position: int) -> Values | None:
         """What a load writes to one of its registers: the same where the address is."""
-        address = self.addresses.get(at)
-        if address is None:
+        if at not in self.addresses:
             return None
+        address, loops = self.addresses[at]
         indices = [atom for atom in leaves([address]) if is_thread_index(atom)]
         x, y, _ = self.terms.block
         found: list[Hashable] = []
@@ -142,7 +142,10 @@ class Alike:
             places = dict(zip(AXES, (thread % x, thread // x % y, thread // x // y), strict=True))
             replaced = {atom: linear(atom.type, places[str(atom.detail)[-1]]) for atom in indices}
             known: dict[Atom, Linear] = {}
-            found.append(self._number((at, position, self.terms.substitute(address, replaced, known))))
+            place = self.terms.substitute(address, replaced, known)
+            if not is_certain([place], loops):
+                return None
+            found.append(self._number((at, position, place)))
         return tuple(found)
 
     def _distance(self, at: int, match: Match) -> int:

@@ -15,7 +15,7 @@ from .asynchronous import Asynchronous
 from .registers import Registers, address_type
 from .segments import Access, Decision, Here, Notes, Path, Segment, UnsupportedError, joined
 from .tensor_memory import Allocation
-from .terms import TRUE, is_uniform
+from .terms import TRUE, is_certain
 
 VISIBLE = ("shared", "global", "const")  # to all threads of a block
 
@@ -58,7 +58,7 @@ class Effects:
                 raise UnsupportedError(at, f"`{text}` is not followed")
             address = self.access(here, match, access.operand, access.kind, access.space, access.bytes, access.order)
             if access.order == "weak" and here.segment.accesses[-1].space in VISIBLE:
-                self._alike.addresses[at] = address
+                self._alike.addresses[at] = address, here.loops
             if access.kind == "store":
                 here.segment.accesses[-1].alike = self._alike.stored(at, match)
         return segment
@@ -91,7 +91,7 @@ class Effects:
         number, count = (self.operand(here, match, name) for name in "ab")
         if number is not None and self.is_of_part(at, match):
             return self._barrier_of_part(here, number, count)
-        if number is None or not is_uniform([number], lambda loop: loop.is_uniform or loop in here.loops):
+        if number is None or not is_certain([number], here.loops):
             raise UnsupportedError(at, "the number of the barrier may differ between threads")
         if count is not None and (not count.is_constant or count.constant != prod(self.terms.block)):
             raise UnsupportedError(at, "the number of threads of this barrier is not a constant")

@@ -23,7 +23,7 @@ from .loops import closed_form, continued, limits_of, most_turns, spread
 from .registers import Registers
 from .segments import Arrival, Here, Notes, Path, Segment, State, UnsupportedError, joined
 from .solver import Clock
-from .terms import FALSE, TRUE, Loop, Symbol, Terms, is_uniform
+from .terms import FALSE, TRUE, Loop, Symbol, Terms
 
 MOST_UNROLLED = 80  # of a loop that runs turn by turn
 MOST_STEPS = 150_000  # instructions, in all
@@ -46,6 +46,7 @@ class Execution:
         self.entry = self.notes.segment(())
         _, exits = self._walk(set(self._order), 0, Arrival((), {}, self.entry), ())
         assert not exits
+        spread(self.notes.loops)
 
     @property
     def allocations(self) -> Collection[Linear]:
@@ -240,7 +241,7 @@ class Execution:
             closed |= forms
             self._forget(mark, here.segment, edges)
         if back:
-            spread(loop, {r: (here.state[r], after.get(r)) for r in changing if r not in closed}, symbols)
+            loop.changes = [(symbols[r], here.state[r], after.get(r)) for r in changing if r not in closed]
             stays = [one for one in path if one not in here.path]
             loop.entry, loop.stays, loop.repeats = here.path, tuple(stays), True
             loop.facts.append(continued(terms, loop, stays))
@@ -253,8 +254,7 @@ class Execution:
         self.notes.loops.append(loop)
         loop.exits = tuple(tuple(one for one in arrival.path if one not in here.path) for _, arrival in exits)
         loop.returns = any(segment.exits for segment in self.notes.segments if loop in segment.loops)
-        conditions = [one for _, arrival in exits for one in arrival.path if one not in here.path]
-        loop.is_uniform = is_uniform(conditions, lambda one: one is loop or one in loops or one.is_uniform)
+        loop.leaving = tuple(one for way in loop.exits for one in way)
         return exits
 
     @staticmethod

@@ -458,7 +458,7 @@ class Integers(Translation):
             case "&" | ">>" | "<<" | "//" | "%":
                 return self._by_constant(operation, step, atom)
             case "|" | "^":
-                return self._joined(parts)
+                return self._joined(parts, step, atom)
             case "part":
                 shifted = self.space.divided(self._unsigned(parts[0]), 1 << step.detail)[0]
                 return self.space.divided(shifted, 1 << step.type.width)[1]
@@ -469,14 +469,14 @@ class Integers(Translation):
                 return self._cut(found, step.type, atom)
         return None
 
-    def _joined(self, parts: Sequence[Linear]) -> Poly | None:
+    def _joined(self, parts: Sequence[Linear], step: Step, atom: Atom) -> Poly | None:
         """Two numbers without a bit in common, as a sum: one is below a power of two that divides the other."""
         for low, high in (parts, parts[::-1]):
             below, above = self._unsigned(low), self._unsigned(high)
             most = self.space.range(below)[1]
             power = 1 << most.bit_length()
             if most > 0 and power <= MOST_JOINED and self._divides(power, above):
-                return above.plus(below)
+                return self._cut(above.plus(below), step.type, atom)
         return None
 
     def _divides(self, power: int, value: Poly) -> bool:

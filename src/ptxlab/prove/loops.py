@@ -50,19 +50,19 @@ def is_invariant(values: Iterable[Linear], loop: Loop, *, allows_counter: bool) 
     return True
 
 
-def spread(loop: Loop, changes: dict[int, tuple[Linear, Linear | None]], symbols: dict[int, Symbol]) -> None:
-    """Find which registers without a form are the same in all threads: first all, then fewer and fewer."""
+def spread(loops: Sequence[Loop]) -> None:
+    """Find which registers without a form are the same in all threads: first all, then fewer and fewer.
 
-    def same(one: Loop) -> bool:
-        return one is loop or one in loop.outer or one.is_uniform
-
+    That is done when all loops are known: what a loop in a loop starts with may turn out to differ.
+    """
     is_changed = True
     while is_changed:
         is_changed = False
-        for register, (first, after) in changes.items():
-            if symbols[register].is_uniform and (after is None or not is_uniform([first, after], same)):
-                symbols[register].is_uniform = False
-                is_changed = True
+        for loop in loops:
+            for symbol, first, after in loop.changes:
+                if symbol.is_uniform and (after is None or not is_uniform([first, after], loop.is_around)):
+                    symbol.is_uniform = False
+                    is_changed = True
 
 
 def continued(terms: Terms, loop: Loop, stays: Sequence[Linear]) -> Linear:
@@ -72,7 +72,7 @@ def continued(terms: Terms, loop: Loop, stays: Sequence[Linear]) -> Linear:
     for atom in leaves(stays):
         detail = atom.detail
         if isinstance(detail, Symbol) and loop in detail.loops:
-            earlier = Symbol(detail.reason, detail.line, detail.loops, detail.is_uniform, detail.address)
+            earlier = Symbol(detail.reason, detail.line, detail.loops, False, detail.address, detail.later or detail)
             replaced[atom] = terms.symbol(earlier, atom.type)
         elif isinstance(detail, Loop) and loop in detail.outer and atom.kind == COUNTER:
             earlier = Symbol("turns of a loop in the turn before", detail.line, (loop,), False)

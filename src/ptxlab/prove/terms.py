@@ -7,7 +7,7 @@ was made and whether all threads of a block have the same one; predicates are si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ptxlab import ir
@@ -44,8 +44,10 @@ class Loop:
     line: int
     outer: tuple[Loop, ...]
     has_barrier: bool = False
-    is_uniform: bool = False
-    """Whether all threads of a block that enter it leave it in the same turn."""
+    leaving: tuple[Linear, ...] | None = None
+    """What decides where it is left, once that is known."""
+    changes: list[tuple[Symbol, Linear, Linear | None]] = field(default_factory=list)
+    """Of each register without a form: its symbol, what it is at first, and after a turn."""
     limits: list[Linear] = field(default_factory=list)
     """How many turns there can be at most: in every turn, and after the loop."""
     facts: list[Linear] = field(default_factory=list)
@@ -70,6 +72,15 @@ class Loop:
     def __repr__(self) -> str:
         return f"turn of the loop at line {self.line}"
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all threads of a block that enter it leave it in the same turn."""
+        return self.leaving is not None and is_uniform(self.leaving, self.is_around)
+
+    def is_around(self, other: Loop) -> bool:
+        """Whether threads in one turn of this are in one turn of another, or left it in the same."""
+        return other is self or other in self.outer or other.is_uniform
+
 
 @dataclass(eq=False)
 class Symbol:
@@ -83,13 +94,15 @@ class Symbol:
     """Where it was loaded from: it is the same only in threads that have the same address."""
     columns: int = 0
     """Of the address of tensor memory: how many are allocated."""
+    later: Symbol | None = None
+    """Of a value in the turn before: that of this turn, which is the same in all threads if this is."""
 
     def __repr__(self) -> str:
         return f"{self.reason} (line {self.line})"
 
     def is_same(self, is_counter: Callable[[Loop], bool]) -> bool:
         """Whether all threads of a block have it, in the turns of loops for which `is_counter` says so."""
-        is_known = self.is_uniform and all(is_counter(loop) for loop in self.loops)
+        is_known = (self.later or self).is_uniform and all(is_counter(loop) for loop in self.loops)
         return is_known and (self.address is None or is_uniform([self.address], is_counter))
 
 
@@ -353,6 +366,12 @@ def is_uniform(values: Iterable[Linear], is_counter: Callable[[Loop], bool]) -> 
         if atom.kind not in (SPECIAL, PARAMETER, ADDRESS, COUNTER, "window") and not isinstance(detail, Symbol):
             return False
     return True
+
+
+def is_certain(values: Sequence[Linear], loops: Sequence[Loop]) -> bool:
+    """Whether threads in the same turns of loops have the same value, without what is not known before the end."""
+    has_symbol = any(isinstance(atom.detail, Symbol) for atom in leaves(values))
+    return not has_symbol and is_uniform(values, lambda loop: loop in loops)
 
 
 def _narrowed(value: Linear, type: Type) -> Linear:
