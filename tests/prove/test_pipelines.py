@@ -93,3 +93,99 @@ def test_threads_that_memory_chooses() -> None:
     found = ptxlab.prove(kernel, block=32, assume=["len(x) == 32"], replays=False)
     assert found.level == "not-proved", str(found)
     assert any("which threads come here depends on more" in gap.reason for gap in found.gaps), str(found)
+
+
+PART = """.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry kernel(.param .u64 y)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    .shared .align 4 .b32 tile[128];
+    mov.u32 %r0, %tid.x;
+    ld.param.u64 %rd0, [y];
+    setp.ge.u32 %p0, %r0, 128;
+    @%p0 ret;
+    mov.u32 %r1, tile;
+    mad.lo.u32 %r2, %r0, 4, %r1;
+    st.shared.u32 [%r2], %r0;
+    shr.u32 %r3, %r0, 6;
+    add.u32 %r3, %r3, 1;
+    barrier.sync.aligned %r3, 64;
+    xor.b32 %r4, %r0, 33;
+    mad.lo.u32 %r5, %r4, 4, %r1;
+    ld.shared.u32 %r6, [%r5];
+    mad.wide.u32 %rd1, %r0, 4, %rd0;
+    st.global.u32 [%rd1], %r6;
+    ret;
+}
+"""
+PARTS = [
+    ("%r3, 64;", "1, 128;", True),
+    ("%r3, 64;", "%r3, 32;", False),  # two times 64 threads come, not 32
+    ("%r3, 64;", "%r3, 96;", False),
+    ("%r0, 33;", "%r0, 65;", False),  # of the other two warps
+    ("    barrier.sync.aligned %r3, 64;\n", "", False),
+    ("shr.u32 %r3, %r0, 6;", "and.b32 %r3, %r0, 1;", False),  # lanes of a warp at two barriers
+    ("shr.u32 %r3, %r0, 6;", "shr.u32 %r3, %r0, 7;", False),  # 128 threads at a barrier for 64
+    ("%r0, 128;\n    @%p0 ret;", "%r0, 96;\n    @%p0 ret;", False),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "is_right"), PARTS)
+def test_barriers_of_a_part_of_the_block(old: str, new: str, is_right: bool) -> None:
+    assert old in PART
+    kernel = ptxlab.parse(PART.replace(old, new, 1), "part.ptx")["kernel"]
+    found = ptxlab.prove(kernel, block=160, assume=["len(y) == 160", "grid.x == 1"], replays=False)
+    assert (found.level == "proved") == is_right, str(found)
+
+
+TENSOR = """.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry kernel(.param .u64 y)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    .shared .align 4 .b32 at;
+    mov.u32 %r0, %tid.x;
+    ld.param.u64 %rd0, [y];
+    setp.lt.u32 %p0, %r0, 32;
+    @%p0 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], 32;
+    bar.sync 0;
+    ld.shared.u32 %r1, [at];
+    shr.u32 %r2, %r0, 5;
+    shl.b32 %r2, %r2, 21;
+    add.u32 %r2, %r2, %r1;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r2];
+    tcgen05.wait::ld.sync.aligned;
+    bar.sync 0;
+    @%p0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 32;
+    mad.wide.u32 %rd1, %r0, 4, %rd0;
+    st.global.u32 [%rd1], %r3;
+    ret;
+}
+"""
+WAITED = "    tcgen05.wait::ld.sync.aligned;\n    bar.sync 0;\n"
+FREED = "    @%p0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 32;\n"
+LOADED = "    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r2];\n"
+TENSORS = [
+    ("", "", True),
+    (WAITED, "    bar.sync 0;\n", False),
+    (WAITED, "    tcgen05.wait::ld.sync.aligned;\n", False),
+    (LOADED + WAITED + FREED, FREED + "    bar.sync 0;\n" + LOADED + WAITED, False),  # used after it is freed
+    ("[%r2];", "[%r2+32];", False),  # one column too far
+    ("    bar.sync 0;\n    ld.shared", "    ld.shared", False),
+    ("    bar.sync 0;\n    ld.shared", "    bar.sync 0;\n    st.shared.u32 [at], 0;\n    ld.shared", False),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "is_right"), TENSORS)
+def test_tensor_memory_is_allocated_where_it_is_used(old: str, new: str, is_right: bool) -> None:
+    assert old in TENSOR
+    kernel = ptxlab.parse(TENSOR.replace(old, new, 1), "tensor.ptx")["kernel"]
+    found = ptxlab.prove(kernel, block=128, assume=["len(y) == 128", "grid.x == 1"], replays=False)
+    assert (found.level == "proved") == is_right, str(found)

@@ -115,6 +115,7 @@ class Effects:
     def _barrier_of_part(self, here: Here, number: Linear, count: Linear | None) -> Segment:
         """Note a barrier for some warps, which all threads that come to it pass together."""
         is_plain = number.type == WORD and here.guard == TRUE
+        is_plain &= not self.facts.effects.writes[here.at]  # what it computes is of these threads only
         if count is None or not count.is_constant or count.constant % 32 or not is_plain:
             raise UnsupportedError(here.at, "this barrier for a part of the block is not followed")
         line = self.notes.lines[here.at]

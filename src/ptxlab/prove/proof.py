@@ -27,9 +27,9 @@ class Proof:
     def __init__(self, execution: Execution, shared: int, sizes: dict[str, int], clock: Clock) -> None:
         accesses = [access for segment in execution.notes.segments for access in segment.accesses]
         self.orders: Orders | None = None
-        """What mbarriers and barriers of a part of the block order; None without them, so that it does not matter where between barriers accesses are."""
+        """What mbarriers order; None without them, so that it does not matter where between barriers accesses are."""
         is_ordered = any(event.address is not None or event.kind == "part" for event in execution.notes.events)
-        if is_ordered or any(access.unit in PROXY for access in accesses):
+        if is_ordered or any(access.unit in PROXY or access.space == "tensor" for access in accesses):
             self.orders = Orders(execution)
         else:
             for access in accesses:

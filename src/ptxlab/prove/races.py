@@ -19,6 +19,7 @@ from .orders import PROXY, Before, Orders
 from .phases import loop_of
 from .questions import Obligation, Questions
 from .reasons import why
+from .segments import Access
 from .solver import z3
 from .translation import Translation
 
@@ -148,9 +149,13 @@ class Races:
             later = [(1, Before(0, False))]  # the same line in a later turn
         if self.orders is None or not pair.same_block:
             return later
-        return [*later,
-                *((0, found) for found in self.orders.before(a, b, same_thread=same)),
-                *((1, found) for found in self.orders.before(b, a, same_thread=same))]  # fmt: skip
+        found = [
+            (number, before)
+            for number, (first, second) in enumerate(((a, b), (b, a)))
+            if not _is_freed(first) or _is_freed(second)  # nothing may come after that
+            for before in self.orders.before(first, second, same_thread=same)
+        ]
+        return [*later, *found]
 
     def _two(self, one: Group, other: Group, pair: Pair, threads: Sequence[Translation]) -> list[Any]:
         """That accesses are two: of different threads, or in different turns."""
@@ -248,6 +253,11 @@ def _meet(one: Group, other: Group) -> bool:
     """Whether one writes as threads do and the other accesses memory by the asynchronous proxy."""
     pairs = ((one.first, other.first), (other.first, one.first))
     return any(not a.unit and a.writes and b.unit in PROXY for a, b in pairs)
+
+
+def _is_freed(access: Access) -> bool:
+    """Whether tensor memory is freed."""
+    return access.space == "tensor" and access.kind == "store"
 
 
 def _turns(one: Group, other: Group) -> list[Linear]:

@@ -174,6 +174,8 @@ class Notes:
         self.events: list[Event] = []
         self.tensors: list[TensorAccess] = []
         self.reads_textures = False
+        self.rounds = 0
+        """How often something was forgotten."""
 
     def segment(self, loops: tuple[Loop, ...], barrier: int | None = None, *, is_of_warp: bool = False) -> Segment:
         """A new segment."""
@@ -201,6 +203,7 @@ class Notes:
 
     def forget(self, mark: tuple[int, ...]) -> None:
         """Forget what came since."""
+        self.rounds += 1
         for one, length in zip(self._lists(), mark, strict=True):
             del one[length:]
 

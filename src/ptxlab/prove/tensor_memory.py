@@ -19,7 +19,7 @@ from ptxlab.isa.units.tensor_memory import SHAPES, SPLIT
 from .alike import LANES
 from .descriptors import tensor_matrix
 from .segments import Here, Path, Segment, UnsupportedError
-from .terms import Symbol, is_uniform
+from .terms import TRUE, Symbol, is_uniform
 
 if TYPE_CHECKING:
     from .effects import Effects
@@ -45,8 +45,8 @@ class TensorMemory:
 
     def __init__(self, effects: Effects) -> None:
         self.effects, self.terms, self.notes = effects, effects.terms, effects.notes
-        self._covered: tuple[Path, tuple[object, ...], int] = ((), (), 0)
-        """The path and the loops of the last MMA, and how many events were before it."""
+        self._covered: tuple[object, int] = (None, 0)
+        """Where the last MMA is, and how many events were before it."""
 
     def happen(self, here: Here, match: Match, names: set[str]) -> Segment | None:
         """Note what an instruction does; the segment after it. None: it is not followed."""
@@ -120,7 +120,7 @@ class TensorMemory:
                 matrix = self.effects.registers.symbol(f"the descriptor `{name}`", here.at, here.loops, LONG), 16
             address, bytes = matrix
             self.effects.put(here, "load", "shared", bytes, 16, 1, "weak", address, is_collective=False, unit=WORK)
-        self._covered = (here.path, here.loops, len(self.notes.events))
+        self._covered = (self._where(here) if here.guard == TRUE else None, len(self.notes.events))
         return self._put(here, "update", self.effects.asynchronous.address(here, match, "d", WORD), found.columns, WORK)
 
     def _load(self, here: Here, match: Match) -> bool:
@@ -134,19 +134,23 @@ class TensorMemory:
 
     def _free(self, here: Here, match: Match) -> bool:
         columns = self.effects.operand(here, match, "columns")
-        if columns is None or not columns.is_constant:
+        if columns is None or not columns.is_constant or here.loops:
             return False
         is_put = self._put(here, "store", self.effects.operand(here, match, "taddr"), columns.constant, "")
         here.segment.accesses[-1].alike = LANES
         return is_put
+
+    def _where(self, here: Here) -> object:
+        """What two instructions have in common that are executed one after the other, in one turn."""
+        return here.path, here.loops, self.notes.rounds
 
     def _commit(self, here: Here, match: Match) -> bool:
         """Note an arrival that comes when the MMAs of this thread so far are complete."""
         if "mask" in {one.name for one in match.expected} or match.candidate.modifiers.read:
             return False
         address = self.effects.access(here, match, "mbar", "update", "shared", 8, STRONG, "phase")
-        path, loops, epoch = self._covered
-        is_near = (path, loops) == (here.path, here.loops)
+        where, epoch = self._covered
+        is_near = where == self._where(here)
         self.notes.event("arrive", here, address=address, value=linear(WORD, 1), covers=epoch if is_near else 0)
         here.segment.accesses[-1].epoch = len(self.notes.events)
         return True

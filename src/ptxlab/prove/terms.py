@@ -130,7 +130,8 @@ class Terms(Symbolic):
 
     def bounds_of_parameter(self, variable: ir.Variable, offset: int, type: Type) -> Bounds | None:
         """What an integer parameter is between: an assumption of every proof."""
-        if offset or variable.dimensions or type.width != variable.type.width or type.width != 32:
+        is_whole = not offset and not variable.dimensions and type.width == variable.type.width == 32
+        if not is_whole or variable.type.kind not in "usb":
             return None  # of 64 bits, it may be an array
         return (min(self._least.get(variable.title, 0), LARGEST), LARGEST)
 
