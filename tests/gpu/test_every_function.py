@@ -98,6 +98,9 @@ def attentions(torch: Any, normal: Function) -> dict[str, Case]:
     cache, one = normal(1, 300, 2, 64), torch.ones(1, device="cuda")
     table = torch.arange(4, dtype=torch.int32, device="cuda").flip(0)[None]  # pages in an order that is not theirs
 
+    def in_order(cache: Any) -> tuple[Any, Any]:
+        return (cache.flip(0).flatten(0, 1)[:300],) * 2
+
     def backward(q: Any, do: Any) -> Any:
         o, lse = kernels.attention(q, q, q, return_lse=True)
         return kernels.attention_backward(do, q, q, q, o, lse)
@@ -122,9 +125,7 @@ def attentions(torch: Any, normal: Function) -> dict[str, Case]:
         ),
         "prefill_attention": Case(
             lambda x, k: kernels.prefill_attention(x, k, k, starts, length, table, causal=False),
-            lambda x, k: attend(torch, x.transpose(0, 1), *(k.flip(0).flatten(0, 1)[:300].transpose(0, 1),) * 2).transpose(
-                0, 1
-            ),
+            lambda x, k: attend(torch, *(one.transpose(0, 1) for one in (x, *in_order(k)))).transpose(0, 1),
             normal(300, 2, 64), normal(4, 80, 2, 64),
         ),
     }  # fmt: skip
@@ -153,7 +154,8 @@ NAMES = [
     "matmul", "matmul, split", "matmul, 3 dimensions", "scaled_matmul", "grouped_matmul",
     "grouped_matmul along k", "gated_matmul",
     "quantized_matvec", "attention", "attention, packed", "attention of 8 bits", "attention_backward",
-    "decode_attention", "prefill_attention", "softmax", "layer_norm", "rms_norm", "rms_norm, residual", "cross_entropy",
+    "decode_attention", "prefill_attention", "softmax", "layer_norm", "rms_norm", "rms_norm, residual",
+    "cross_entropy",
 ]  # fmt: skip
 
 
