@@ -35,6 +35,7 @@ WRONG = [
     ("specialized", r"wait_group\.sync\.aligned 1;", "wait_group.sync.aligned 2;", ("data-race",)),
     ("tcgen05 ring", r"\[done\], 0;", "[done], 1;", ("data-race",)),
     ("tcgen05 ring", r"    tcgen05\.fence::after_thread_sync;\n", "", ("missing-tensor-fence",)),
+    ("tcgen05 ring", r"(%rd14, %rd15), 0x8100010", r"\1, 0x8080010", ("data-race",)),  # an MMA of another shape
     ("tcgen05 specialized", r"    fence\.proxy\.async\.shared::cta;\n", "", ("missing-proxy-fence",)),
     ("tcgen05 specialized", r"    barrier\.sync\.aligned 1, 128;\n", "", ("data-race", "missing-proxy-fence")),
 ]

@@ -178,8 +178,9 @@ class FinishedRun:
         grid, block = (" × ".join(f"{extent:,}" for extent in extents) for extents in (self.grid, self.block))
         some = f"{self.blocks:,} of {grid}" if self.blocks is not None else grid
         is_over = not any(one.code in ("interrupted", "timeout") for one in self.result.diagnostics)
+        did = "ran" if is_over else "was stopped"
         yield (
-            f"`{self.kernel.title}` {'ran' if is_over else 'was stopped'}{times} on {some} block{'s' * (some != '1')} of {block} "
+            f"`{self.kernel.title}` {did}{times} on {some} block{'s' * (some != '1')} of {block} "
             f"thread{'s' * (block != '1')}: {work}"
         )
         if len(coverage.schedules) > 1:

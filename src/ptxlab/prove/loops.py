@@ -72,7 +72,8 @@ def continued(terms: Terms, loop: Loop, stays: Sequence[Linear]) -> Linear:
     for atom in leaves(stays):
         detail = atom.detail
         if isinstance(detail, Symbol) and loop in detail.loops:
-            earlier = Symbol(detail.reason, detail.line, detail.loops, False, detail.address, detail.later or detail)
+            earlier = Symbol(detail.reason, detail.line, detail.loops, False, detail.address,
+                             later=detail.later or detail)  # fmt: skip
             replaced[atom] = terms.symbol(earlier, atom.type)
         elif isinstance(detail, Loop) and loop in detail.outer and atom.kind == COUNTER:
             earlier = Symbol("turns of a loop in the turn before", detail.line, (loop,), False)

@@ -13,7 +13,7 @@ from ptxlab.flow.symbolic import LONG, WORD
 from .copies import FREE, PHASED, pending
 from .execution import Execution
 from .integers import Integers, Poly
-from .intervals import Pair, Reached, intervals
+from .intervals import Pair, Reached, intervals, loops_of
 from .objects import Group, Objects
 from .orders import PROXY, Before, Orders
 from .phases import loop_of
@@ -98,11 +98,19 @@ class Races:
                 yield self.race(one, other, pair, milliseconds)
 
     def _is_in_order(self, one: Group, other: Group) -> bool:
-        """Whether both are MMAs of one thread."""
+        """Whether both are MMAs of one thread that wait for each other: with the same accumulators in all turns, of one
+        kind and shape; or with others."""  # fmt: skip
         if self.orders is None or any(group.first.unit != "tcgen05" for group in (one, other)):
             return False
         masks = {self.orders.place(group.first).mask for group in (one, other)}
-        return len(masks) == 1 and next(iter(masks)).bit_count() == 1
+        is_of_one = len(masks) == 1 and next(iter(masks)).bit_count() == 1
+        if not is_of_one or one.offset.terms != other.offset.terms or loops_of([one.offset]):
+            return False
+        return all(
+            (at == there and first.form == second.form) or abs(at - there) >= max(first.bytes, second.bytes)
+            for at, first in one.distances
+            for there, second in other.distances
+        )
 
     def race(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> Obligation:
         """Show that two accesses do not conflict."""

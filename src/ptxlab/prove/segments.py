@@ -48,6 +48,8 @@ class Access:
     """How many events were noted before it."""
     alike: int = 0
     """Of a store, in which bits the numbers of threads may differ that store the same value."""
+    form: tuple[object, ...] = ()
+    """Of an MMA to tensor memory: its kind and shape."""
 
     @property
     def instance(self) -> tuple[object, ...]:

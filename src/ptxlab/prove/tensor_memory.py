@@ -121,7 +121,11 @@ class TensorMemory:
             address, bytes = matrix
             self.effects.put(here, "load", "shared", bytes, 16, 1, "weak", address, is_collective=False, unit=WORK)
         self._covered = (self._where(here) if here.guard == TRUE else None, len(self.notes.events))
-        return self._put(here, "update", self.effects.asynchronous.address(here, match, "d", WORD), found.columns, WORK)
+        address = self.effects.asynchronous.address(here, match, "d", WORD)
+        is_put = self._put(here, "update", address, found.columns, WORK)
+        if is_put:
+            here.segment.accesses[-1].form = (modifiers.kind, found.rows, found.columns)
+        return is_put
 
     def _load(self, here: Here, match: Match) -> bool:
         modifiers = match.candidate.modifiers
