@@ -67,6 +67,33 @@ def test_several_answers_are_one_request(server: Server) -> None:
     assert unknown["problem"].startswith("there is no warps/x/0")
 
 
+def test_two_launches_are_beside_each_other() -> None:
+    (left, _, _), (right, _, _) = launched("exchange"), launched("ring")
+    with Server(left, 0, right) as server:
+        server.start()
+        with urllib.request.urlopen(server.url) as answer:
+            frames = answer.read().decode()
+        kernels = []
+        for number in range(2):
+            assert f'src="{number}/"' in frames
+            with urllib.request.urlopen(f"{server.url}{number}/") as answer:
+                assert answer.read().startswith(b"<!doctype html>")
+            with urllib.request.urlopen(f"{server.url}{number}/data/run") as answer:
+                kernels.append(json.load(answer)["kernel"])
+        server.shutdown()
+    assert kernels == ["k", "ring"]
+
+
+def test_two_launches_are_one_file(kernel: Path, tmp_path: Path) -> None:
+    trace, html = tmp_path / "next.ptxtrace", tmp_path / "both.html"
+    assert run("run", str(kernel), *ARGUMENTS, "--record", str(trace)).exit_code == 0
+    assert run("lab", str(kernel), *ARGUMENTS, "--beside", str(trace), "--html", str(html)).exit_code == 0
+    assert html.read_text(encoding="utf-8").count("srcdoc=") == 2
+    refused = run("lab", str(kernel), *ARGUMENTS, "--beside", str(kernel), "--html", str(html))
+    assert refused.exit_code == 2
+    assert "k.ptx` is not a recorded launch" in refused.output
+
+
 def status(url: str, **headers: str) -> int:
     """How a request is refused."""
     with pytest.raises(urllib.error.HTTPError) as raised:

@@ -13,6 +13,7 @@ from ptxlab.report import KernelError, PtxError
 from ptxlab.schedule import Schedule, algorithm, f32, free, schedule
 from tests.schedule.algorithms import (
     ALGORITHMS,
+    causal_sums,
     convolution,
     gemv,
     linear_of_eights,
@@ -356,3 +357,9 @@ def test_estimates_say_what_each_step_changes():
     first, last = s.estimates(m=64, n=64, k=32).steps
     assert (first.step, last.step) == ("blocks()", 'threads("i", "j")')
     assert last.seconds < first.seconds
+
+
+def test_what_a_pipeline_copies_first_is_read_in_its_loop_only():
+    s = schedule(causal_sums).tile(h=4, i=4).blocks().tile(i=4, h=2).threads().tile(j=2)
+    s.stage("x", in_="shared").pipeline(stages=3)  # `z` reads `x` too, from global memory
+    assert s.check(seeds=1, symbolic=False, n=9)

@@ -68,6 +68,8 @@ def _list(context: click.Context, parameter: click.Parameter, is_asked: bool) ->
 @click.option("--sources", metavar="FOLDER", multiple=True,
               type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="Show source files of this folder, too; by default those of the folder of PATH.")  # fmt: skip
+@click.option("--beside", metavar="TRACE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Show another recorded launch to the right, such as one of the next optimization step.")  # fmt: skip
 @click.option("--html", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
               help="Write the page with all it shows to one file, instead of serving it.")  # fmt: skip
 @click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="Serve here; by default at a free port.")
@@ -76,7 +78,7 @@ def _list(context: click.Context, parameter: click.Parameter, is_asked: bool) ->
 def command(
     context: click.Context, /, what: str, variant: str | None, sizes: Sequence[dict[str, object]],
     sources: Sequence[Path],
-    html: Path | None, port: int | None, no_browser: bool, **given: object,
+    beside: Path | None, html: Path | None, port: int | None, no_browser: bool, **given: object,
 ) -> None:  # fmt: skip
     """Inspect a run of a kernel in the browser: step by step, lane by lane, forwards and backwards.
 
@@ -92,6 +94,7 @@ def command(
       ptxlab lab saxpy.ptx --grid 4 --block 256 --arg f32[1024]=random \\
           --arg f32[1024]=zeros --arg f32=2.0 --arg u32=1024
       ptxlab lab run.ptxtrace
+      ptxlab lab run.ptxtrace --beside next.ptxtrace
       ptxlab lab mma_gemm --size type=bf16,m=64,n=128,k=256
       ptxlab lab tcgen05_gemm --blocks 0 --html tile.html
       ptxlab lab lessons/08-phases --variant right
@@ -102,6 +105,8 @@ def command(
     elif not path.exists() and not path.suffix:
         trace, owner = _gallery(what, variant, sizes, given)
     elif path.is_dir():
+        if beside is not None:
+            raise click.UsageError("`--beside` is for one launch beside another, not for a folder of several")
         show(_together(path, [path, *sources]), html, port, no_browser)
         return
     elif not path.is_file():
@@ -114,11 +119,11 @@ def command(
     from ptxlab.debug.adapter import Opened
     from ptxlab.lab import Views
 
-    click.echo(repr(trace).strip("<>"))
     own = page.path.parent if page is not None else path.parent if path.is_file() else Path(kernels.__path__[0])
     opened = owner if isinstance(owner, Opened) else None
     views = Views(trace, [own, *sources], None if opened is None else opened.debugger.declarations)
-    show(views, html, port, no_browser)
+    other = None if beside is None else Views(_opened(beside), [own, beside.parent, *sources])
+    show(views, html, port, no_browser, other)
     del owner
 
 
@@ -129,19 +134,30 @@ def _together(folder: Path, sources: Sequence[Path]) -> NodeViews:
     from ptxlab.trace import Traces
 
     try:
-        traces = Traces.open(folder)
+        return NodeViews(Traces.open(folder), sources)
     except TraceError as wrong:
         raise click.UsageError(str(wrong)) from None
-    click.echo(repr(traces).strip("<>"))
-    return NodeViews(traces, sources)
 
 
-def show(views: Views | NodeViews, html: Path | None, port: int | None, no_browser: bool) -> None:
+def show(
+    views: Views | NodeViews, html: Path | None, port: int | None, no_browser: bool, beside: Views | None = None
+) -> None:
     """Write the page to a file, or serve it."""
+    click.echo(views.title)
     if html is not None:
-        write(views, html)
+        write(views, html, beside)
     else:
-        serve(views, port, no_browser)
+        serve(views, port, no_browser, beside)
+
+
+def _opened(path: Path) -> Trace:
+    from ptxlab.device.trace_file import TraceError
+    from ptxlab.trace import Trace
+
+    try:
+        return Trace.open(path)
+    except TraceError as wrong:
+        raise click.UsageError(f"`--beside`: {wrong}") from None
 
 
 def _recorded(context: click.Context, path: Path, given: dict[str, Any]) -> tuple[Trace, object]:
@@ -216,12 +232,12 @@ def _record(given: dict[str, Any]) -> Record:
     return Record(blocks=given["blocks"], warps=given["warps"] or None, limit=given["limit"])
 
 
-def write(views: Views | NodeViews, path: Path) -> None:
+def write(views: Views | NodeViews, path: Path, beside: Views | None = None) -> None:
     """Write the page to a file."""
-    from ptxlab.lab import TooLargeError, write_page
+    from ptxlab.lab import TooLargeError, write_page, write_pair
 
     try:
-        path.write_text(write_page(views), encoding="utf-8")
+        path.write_text(write_page(views) if beside is None else write_pair(views, beside), encoding="utf-8")
     except TooLargeError as wrong:
         raise click.UsageError(str(wrong)) from None
     except OSError as wrong:
@@ -229,13 +245,13 @@ def write(views: Views | NodeViews, path: Path) -> None:
     click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
-def serve(views: Views | NodeViews, port: int | None, no_browser: bool) -> None:
+def serve(views: Views | NodeViews, port: int | None, no_browser: bool, beside: Views | None = None) -> None:
     """Serve the page until Ctrl-C."""
     from ptxlab.lab import Server
     from ptxlab.toolchain.process import absolute_entries
 
     try:
-        server = Server(views, port)
+        server = Server(views, port, beside)
     except OSError as wrong:
         reason = wrong.strerror.lower() if wrong.strerror else str(wrong)
         raise click.UsageError(f"port {port} cannot be served: {reason}; leave `--port` out for a free one") from None

@@ -6,9 +6,9 @@ serves them, `embedded.py` writes them into a file. The page itself is in `page/
 framework. `docs/lab.md` describes how they fit together.
 """
 
-from ptxlab.lab.embedded import TooLargeError, write_page
+from ptxlab.lab.embedded import TooLargeError, write_page, write_pair
 from ptxlab.lab.ranks import NodeViews
 from ptxlab.lab.server import Server
 from ptxlab.lab.views import Views
 
-__all__ = ["NodeViews", "Server", "TooLargeError", "Views", "write_page"]
+__all__ = ["NodeViews", "Server", "TooLargeError", "Views", "write_page", "write_pair"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ptxlab.lab.encoding import packed
 from ptxlab.lab.memory import PAGE
-from ptxlab.lab.page import page
+from ptxlab.lab.page import page, pair
 from ptxlab.lab.ranks import NodeViews
 from ptxlab.lab.tracks import TILE
 from ptxlab.lab.views import Views
@@ -93,6 +93,11 @@ def _launches(views: Views | NodeViews) -> list[tuple[str, Views]]:
     if isinstance(views, Views):
         return [("", views)]
     return [(f"{number}/", views.launch(number)) for number in range(len(views.traces))]
+
+
+def write_pair(first: Views | NodeViews, second: Views) -> str:
+    """Two launches in one file, beside each other."""
+    return pair([first.title, second.title], [write_page(first), write_page(second)])
 
 
 def names_of(views: Views) -> Iterator[str]:

@@ -5,10 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from functools import cache
+from html import escape
 from importlib import resources
 
 _START = 'import { start } from "lab/main.js"; start();'
+_PAIR = (
+    "<style>body{margin:0;display:flex;height:100vh;font:14px sans-serif;color-scheme:light dark}"
+    "section{flex:1 1 0;min-width:0;display:flex;flex-direction:column}h1{font-size:inherit;margin:.4em .8em}"
+    "iframe{flex:1;border:0;border-top:1px solid #8888}section+section{border-left:1px solid #8888}</style>"
+)
 _MODULES = resources.files("ptxlab.lab") / "page"
 
 
@@ -44,6 +51,18 @@ def page(embedded: dict[str, object] | None = None, *, asks_parent: bool = False
         assert mark in document
         document = document.replace(mark, text)
     return document
+
+
+def pair(titles: Sequence[str], pages: Sequence[str] = ()) -> str:
+    """A page with two others beside each other: those that a server has at `0/` and `1/`, or these."""
+    frames = [f'srcdoc="{escape(one)}"' for one in pages] or ['src="0/"', 'src="1/"']
+    parts = [
+        f'<section><h1>{escape(title)}</h1><iframe title="{escape(title)}" {frame}></iframe></section>'
+        for title, frame in zip(titles, frames, strict=True)
+    ]
+    # What frames contain has policies of its own, which a policy here would restrict further.
+    head = f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>ptxlab lab</title>{_PAIR}'
+    return f"{head}{''.join(parts)}</html>\n"
 
 
 def _policy(*scripts: str) -> str:

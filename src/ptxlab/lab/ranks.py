@@ -39,6 +39,11 @@ class NodeViews:
         self.launch = lru_cache(maxsize=None)(self._launch)
         self._answers: dict[str, Any] = {}
 
+    @property
+    def title(self) -> str:
+        """What the launches are, in a line."""
+        return repr(self.traces).strip("<>")
+
     def _launch(self, number: int) -> Views:
         if not 0 <= number < len(self.traces):
             raise KeyError(f"launch {number}")

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from ptxlab.lab.page import page
+from ptxlab.lab.page import page, pair
 from ptxlab.lab.ranks import NodeViews
 from ptxlab.lab.views import Views
 
@@ -23,12 +23,12 @@ FIRST, TRIED = 8712, 20  # the port, and how many after it are tried
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one recorded launch, or several with one clock, under an address that only its user knows."""
+    """Serves one recorded launch, one beside another, or several with one clock, at an address that only its user knows."""
 
     daemon_threads = True
 
-    def __init__(self, views: Views | NodeViews, port: int | None = None) -> None:
-        self.views = views
+    def __init__(self, views: Views | NodeViews, port: int | None = None, beside: Views | None = None) -> None:
+        self.views, self.beside = views, beside
         self.asked = time.monotonic()  # when there was a request last
         self.token = secrets.token_urlsafe(12)
         super().__init__((HOST, _free_port() if port is None else port), _Handler)
@@ -45,7 +45,7 @@ class Server(ThreadingHTTPServer):
 
     def prepare(self) -> None:
         """Make what many answers need, so that the first of them is fast; between its parts, answers go first."""
-        for part in self.views.parts():
+        for part in (part for one in (self.views, self.beside) if one is not None for part in one.parts()):
             while (rest := self.asked + QUIET - time.monotonic()) > 0:
                 time.sleep(rest)
             part()
@@ -82,6 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # a short answer does not wait for the browser to acknowledge its head
     wbufsize = -1
     server: Server
+    views: Views | NodeViews  # that the request is about
 
     def do_GET(self) -> None:
         """The page, or an answer."""
@@ -93,12 +94,18 @@ class _Handler(BaseHTTPRequestHandler):
         token, _, name = self.path.lstrip("/").partition("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there is no page here: open the address as it was printed")
-        elif not name:
-            self._send(
-                HTTPStatus.OK,
-                "text/html; charset=utf-8",
-                page(of_node=isinstance(self.server.views, NodeViews)).encode(),
-            )
+            return
+        self.views, beside = self.server.views, self.server.beside
+        if beside is not None and not name:
+            found = pair([self.views.title, beside.title])
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", found.encode())
+            return
+        if beside is not None:
+            number, _, name = name.partition("/")
+            self.views = beside if number == "1" else self.views
+        if not name:
+            found = page(of_node=isinstance(self.views, NodeViews))
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", found.encode())
         else:
             self._answer(name.removeprefix("data/").partition("?")[0])
 
@@ -116,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", _problem(unknown).encode())
 
     def _found(self, name: str) -> str:
-        return json.dumps(self.server.views.get(name), separators=(",", ":"))
+        return json.dumps(self.views.get(name), separators=(",", ":"))
 
     def _one_of_several(self, name: str) -> str:
         try:

@@ -77,6 +77,11 @@ class Views:
         self._memory_of.writes(SHARED, first)
         trace.recorded_barriers.histories(first)
 
+    @property
+    def title(self) -> str:
+        """What the launch is, in a line."""
+        return repr(self.trace).strip("<>")
+
     def prepare(self) -> None:
         """Make what many answers need, so that the first of them is fast."""
         for part in self.parts():

@@ -112,7 +112,6 @@ def _memory(plan: Plan) -> list[_Piece]:
 
 
 def _write(w: Writing) -> None:
-    w.at(w.algorithm.statements[0])
     w.comment(f"{w.algorithm.name}: " + (", ".join(w.state.steps) or "one thread does all of it"))
     if not w.state.persistent:
         _write_blocks(w, _cluster_number(w, ptx.ctaid.x))

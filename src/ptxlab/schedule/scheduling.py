@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 from ptxlab.author import Kernel
@@ -317,10 +318,10 @@ class Schedule:
         multiples = {name: max(multiples_of(self, name)) for name in self.algorithm.sizes if name not in self.sizes}
         return draw(self.written(multiples)[0], {**self.some_sizes(8), **self.sizes, **sizes})
 
-    def record(self, **sizes: int) -> Trace:
-        """A launch on the emulator, recorded: of one tile and a rest in each direction, or of these sizes."""
+    def record(self, path: str | Path | None = None, /, **sizes: int) -> Trace:
+        """A launch on the emulator, recorded in a file: of one tile and a rest in each direction, or of these sizes."""
         launch = self.launch_of(*self.arguments({**self.some_sizes(1), **self.sizes, **sizes}))
-        trace = launch.run(device="cpu", record=Record()).trace
+        trace = launch.run(device="cpu", record=Record(path)).trace
         assert isinstance(trace, Trace)
         return trace
 

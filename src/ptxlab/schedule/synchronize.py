@@ -140,7 +140,7 @@ class _Derivation:
                     pending = self._around(node, pending, held, dry)
                 else:
                     pending = {**pending, **self._started(node, held)}
-            if isinstance(node, Fill):
+            if isinstance(node, Fill) and node.iteration is None:
                 held = {**held, node.buffer.stage.array: node.buffer}
             if isinstance(node, Keep) and node.buffer is None:
                 held = {array: buffer for array, buffer in held.items() if array != node.stage.array}

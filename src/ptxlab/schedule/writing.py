@@ -37,6 +37,7 @@ class Writing:
         self.algorithm = plan.state.algorithm
         self.values = values
         self.trace = current()
+        self.at(self.algorithm.statements[0])  # a line of the user, from the first instruction on
         sizes = {name: values[name] for name in self.algorithm.sizes if name in values}
         pointers = {name: values[name] for name in self.algorithm.arrays if name not in plan.mapped}
         self.addresses = Addresses(plan, pointers, sizes)
