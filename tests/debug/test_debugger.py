@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+import ptxlab
 from ptxlab.debug import Debugger, UnknownError
 from ptxlab.debug.machine_code import MachineCode
 from ptxlab.debug.matrices import matrices
 from ptxlab.debug.terminal import Terminal
 from ptxlab.toolchain.tools import can_find
+from tests.tools import header
 
 from .kernels import CALL, COUNT, DOUBLE, EXCHANGE, HANG, INLINED, LAST, LOAD, LOOP, PRODUCT, RACE, STORE, debugger_of
 
@@ -150,6 +152,15 @@ def test_what_cannot_be_asked(debugger: Debugger, text: str, message: str) -> No
     debugger.run()
     with pytest.raises(UnknownError, match=message):
         debugger.scope.evaluate(text)
+
+
+def test_a_warp_ends_with_its_block() -> None:
+    text = header("8.0", "sm_80") + ".visible .entry k() { .reg .b32 %r; mov.u32 %r, %tid.x; ret; }\n"
+    trace = ptxlab.parse(text)["k"].launch(2, 40, [], record=ptxlab.Record()).trace
+    assert trace is not None
+    debugger = Debugger(trace)
+    assert debugger.lanes(35) == [*range(32, 40)]
+    assert debugger.lanes(75) == [*range(72, 80)]
 
 
 def test_a_register_across_lanes(debugger: Debugger) -> None:
