@@ -73,10 +73,10 @@ def ratio(samples: dict[str, list[float]], first: str, second: str) -> float:
     return statistics.median(samples[first]) / statistics.median(samples[second])
 
 
-def _compiled(folder: Path, name: str) -> Callable[..., None]:
-    """A function of a file of C that takes arrays, then integers."""
+def _compiled(folder: Path, name: str, file: str | None = None) -> Callable[..., None]:
+    """A function of a file of C, which has its name, that takes arrays, then integers."""
     library = folder / f"{name}.so"
-    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, KERNELS / f"{name}.c"], check=True)
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, KERNELS / f"{file or name}.c"], check=True)
     loops = getattr(ctypes.CDLL(str(library)), name)
 
     def call(*arguments: np.ndarray | int) -> None:
@@ -133,6 +133,42 @@ def sgemm(folder: Path, numba: str | None) -> list[Row]:
         simulated = float(result.stdout) / depth * DEPTH
         value = simulated / statistics.median(samples["emulator"])
         rows.append(Row("SGEMM block against numba's simulator", value, "times", 1000, at_least=True))
+    return rows
+
+
+def irregular(folder: Path) -> list[Row]:
+    """What lanes do not do alike: addresses from data, atomics to 1,024 counters, loops of other lengths."""
+    count = 1 << 20
+    rng = np.random.default_rng(0)
+    x = rng.random(1 << 15, np.float32)
+    values = rng.integers(0, 1 << 15, count, np.uint32)
+    module = ptxlab.load(KERNELS / "irregular.ptx")
+    rows = []
+    for name, kernel, inputs, output in (
+        ("gathers", "gather", [x, values], np.zeros(count, np.float32)),
+        ("atomics", "histogram", [values], np.zeros(1024, np.uint32)),
+        ("divergent loops", "collatz", [values], np.zeros(count, np.uint32)),
+    ):
+        plain, loops = np.zeros_like(output), _compiled(folder, kernel, "irregular")
+        given: list[Any] = [*inputs, output]
+
+        def run(detectors: bool, kernel: str = kernel, given: list[Any] = given) -> None:
+            module[kernel].launch(count // 256, 256, given, detectors=detectors, device="cpu", workers=1)
+
+        samples = in_turns(
+            7,
+            c=lambda loops=loops, inputs=inputs, plain=plain: loops(*inputs, plain, count),
+            emulator=lambda run=run: run(False),
+            detectors=lambda run=run: run(True),
+        )
+        output[:], plain[:] = 0, 0
+        run(False)
+        loops(*inputs, plain, count)
+        assert np.array_equal(output, plain)
+        rows += [
+            Row(f"{name} against C at gcc -O2", ratio(samples, "emulator", "c"), "times", 1.2, samples=samples),
+            Row("the same with all detectors", ratio(samples, "detectors", "c"), "times", 30),
+        ]
     return rows
 
 
@@ -325,6 +361,7 @@ def main(arguments: list[str]) -> int:
         measures: list[Callable[[], list[Row]]] = [
             lambda: sgemm(folder, numba),
             lambda: polynomial(folder),
+            lambda: irregular(folder),
             tensor_cores,
             scaled_tensor_cores,
             lambda: compiling(folder),
