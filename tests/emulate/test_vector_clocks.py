@@ -1,0 +1,49 @@
+"""Vector clocks of the runtime, beside a dictionary."""
+
+import ctypes
+import random
+
+from ptxlab.emulate.abi.clocks import VectorClock
+from ptxlab.emulate.abi.structs import StructArray
+from ptxlab.emulate.runtime.order.vector_clocks import COLLECTIVE, EVERYONE, FAILED, MOST, advance, join_in_doubt
+from ptxlab.native.engine import build
+
+
+def entries(clock: StructArray) -> dict[int, int]:
+    words = (ctypes.c_uint64 * (2 * clock.get("count"))).from_address(clock.get("items") or ctypes.addressof(_NOTHING))
+    assert list(words[::2]) == sorted(set(words[::2]))
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+_NOTHING = ctypes.c_uint64()
+
+
+def test_entries_in_doubt_are_those_that_are_not_known_otherwise() -> None:
+    library = build([advance, join_in_doubt], speed=0)
+    put, join = library.function(advance), library.function(join_in_doubt)
+    rng = random.Random(7)
+    keys = [*range(1, 40), *(key | doubt for key in range(1, 12) for doubt in (COLLECTIVE, FAILED)), EVERYONE]
+    for _ in range(300):
+        known, source = StructArray(VectorClock), StructArray(VectorClock)
+        for clock in (known, source):
+            for key in rng.sample(keys, rng.randrange(len(keys))):
+                put(clock.address, key, rng.randrange(1, 5))
+        doubt = rng.choice([COLLECTIVE, FAILED])
+        expected = entries(known)
+        for key, epoch in entries(source).items():
+            if key != EVERYONE and expected.get(key, 0) < epoch:
+                expected[key | doubt] = max(expected.get(key | doubt, 0), epoch)
+        join(known.address, source.address, doubt)
+        assert entries(known) == expected
+
+
+def test_a_clock_stays_short() -> None:
+    library = build([advance, join_in_doubt], speed=0)
+    put, join = library.function(advance), library.function(join_in_doubt)
+    known, source = StructArray(VectorClock), StructArray(VectorClock)
+    for key in range(MOST):
+        put(known.address, key << 22 | 64, 1)
+        put(source.address, (key << 22 | 64) + 1, 1)
+    join(known.address, source.address, COLLECTIVE)
+    assert known.get("count") <= MOST
+    entries(known)
