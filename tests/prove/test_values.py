@@ -19,8 +19,8 @@ add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r1; @%p1 bra B;
 setp.gt.u32 %p2, %r3, 7;"""
 CHANGED = """mov.u32 %r3, %r1; mov.u32 %r4, 0;
 B:
-mad.lo.u32 %r3, %r3, %r3, 1; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 5; @%p1 bra B;
-setp.gt.u32 %p2, %r3, 7;"""
+mad.lo.u32 %r3, %r3, 3, 1; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 5; @%p1 bra B;
+and.b32 %r3, %r3, 4; setp.eq.u32 %p2, %r3, 0;"""
 LENGTH = ["len(x) == 64"]
 LOAD = "ld.global.u32 %r1, [%x]; setp.gt.u32 %p0, %r1, 5;"
 OWN = "mul.wide.u32 %d0, %t, 4; add.u64 %d0, %d0, %x;"
