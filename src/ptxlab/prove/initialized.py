@@ -47,6 +47,7 @@ class Initialized:
     def __init__(self, execution: Execution, objects: Objects, questions: Questions) -> None:
         self.execution, self.objects, self.questions = execution, objects, questions
         mbarriers = {event.at for event in execution.notes.events if event.address is not None}
+        self._has_mbarriers = bool(mbarriers)
         self._shared = [one for one in objects.accesses if self._is_shared(one) and one.at not in mbarriers]
         self._stores = self._joined()
         self._known: dict[tuple[_Store, tuple[Loop, ...]], Written | None] = {}
@@ -63,6 +64,8 @@ class Initialized:
             over = self.questions.in_time(KIND, group.lines, about)
             if over is not None:
                 yield over
+            elif self._has_mbarriers:  # a store that comes first in the flow may wait for a read
+                yield Obligation(KIND, group.lines, "open", about, "what mbarriers order is not followed here")
             elif self._is_written(group, milliseconds):
                 yield Obligation(KIND, group.lines, "proved", about, argument="bit-vectors, all stores before")
             else:

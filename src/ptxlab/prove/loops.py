@@ -33,9 +33,10 @@ def closed_form(terms: Terms, first: Linear, head: Linear, after: Linear | None,
 
 
 def decisive(path: Sequence[Linear], around: Sequence[Loop], loops: Sequence[Loop]) -> list[Linear]:
-    """What decides whether a thread comes to a place: what holds where a loop with one way out is left always holds."""
+    """What decides whether a thread comes to a place: where a loop has one way out, its last turn takes it."""
     left = [one for one in loops if one not in around and len(one.exits) == 1 and not one.returns]
-    certain = {condition for one in left for condition in one.exits[0]}
+    certain = {condition for one in left for condition in one.exits[0]
+               if not is_invariant([condition], one, allows_counter=False)}  # fmt: skip
     return [one for one in path if one not in certain]
 
 
