@@ -23,7 +23,7 @@ FIRST, TRIED = 8712, 20  # the port, and how many after it are tried
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one recorded launch, one beside another, or several with one clock, at an address that only its user knows."""
+    """Serves one recorded launch, one beside another, or several with one clock, where only its user finds them."""
 
     daemon_threads = True
 
