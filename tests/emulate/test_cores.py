@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ptxlab
+from ptxlab.emulate import launch as launching
 from ptxlab.emulate.host import running, worker
 from ptxlab.emulate.host.running import RunningLaunch
 from ptxlab.isa.undefined import UNDEFINED
@@ -16,6 +17,13 @@ from ptxlab.pytest_plugin.case import Case as PtxCase
 from ptxlab.report import render
 from tests.emulate.kernels import CASES, Case, load
 from tests.emulate.ordering import HEAD
+
+
+@pytest.fixture(autouse=True)
+def _threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run single threads, however long a kernel has run: lanes together count that, and try once more."""
+    monkeypatch.setattr(launching, "MANY_INSTRUCTIONS", 1 << 60)
+
 
 # In a body, `%rd1` is the address of a word of the thread's own; each kernel has 40 blocks of 64 threads.
 PLACE = """

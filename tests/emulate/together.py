@@ -42,7 +42,7 @@ def launch_all(
     module: ptxlab.ir.Module, launches: Sequence[Launch], together: bool, detectors: bool = False
 ) -> tuple[list[Result], list[str]]:
     """Run launches; with each result comes why lanes could not be together."""
-    before = launching.MANY_THREADS, launching.SHORT, launching.compile_kernel
+    before = launching.MANY_THREADS, launching.MANY_INSTRUCTIONS, launching.compile_kernel
     reasons = []
 
     def noted(*given: Any) -> Any:
@@ -50,7 +50,7 @@ def launch_all(
         reasons.append(compiled.facts["apart"])
         return compiled
 
-    launching.MANY_THREADS, launching.SHORT = (0 if together else 1 << 60), 1e9
+    launching.MANY_THREADS, launching.MANY_INSTRUCTIONS = (0 if together else 1 << 60), 1 << 60
     launching.compile_kernel = noted
     launching._apart.clear()
     try:
@@ -62,7 +62,7 @@ def launch_all(
             for one in launches
         ]  # fmt: skip
     finally:
-        launching.MANY_THREADS, launching.SHORT, launching.compile_kernel = before
+        launching.MANY_THREADS, launching.MANY_INSTRUCTIONS, launching.compile_kernel = before
     return found, reasons
 
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 LONG = 10  # seconds of `timeout` that include those which a runtime takes that is compiled for this kernel
 # A kernel is translated for lanes that execute it together (see `translate.lanes`), which takes LLVM some time, for
-# launches of so many threads, and after it has run for so many seconds.
+# launches of so many threads, and after it has executed so many instructions.
 MANY_THREADS = 1 << 16
-SHORT = 0.02
+MANY_INSTRUCTIONS = 1 << 22
 GRACE = 1.0  # seconds that compiling may take beside those of `timeout`
 
 
@@ -64,7 +64,7 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
             until = min(time.perf_counter() + timeout, until)
         result, outcome = _run(compiled, emulated, args, options, configuration, until)
         key = emulated.digest, kernel.name
-        _spent[key] = _spent.get(key, 0) + result.seconds
+        _executed[key] = _executed.get(key, 0) + result.counters.get("instructions", 0)
     if outcome == "interrupted":
         raise Interrupted(result)
     if is_failure(result.diagnostics, options.on_error):
@@ -84,7 +84,7 @@ def compiled_for(
     record = None if options.record is None else options.record.recorded
     key = digest, kernel.name
     is_watched = options.profile or preemption != NEVER or record is not None or (checks and key in _apart)
-    together = not is_watched and (_threads(options) >= MANY_THREADS or _spent.get(key, 0) >= SHORT)
+    together = not is_watched and (_threads(options) >= MANY_THREADS or _executed.get(key, 0) >= MANY_INSTRUCTIONS)
     return compile_kernel(
         module, kernel, digest, checks, options.profile, preemption, arithmetic, until, record, together
     )
@@ -95,7 +95,7 @@ def _threads(options: LaunchOptions) -> int:
     return math.prod((*options.grid, *options.block))
 
 
-_spent: dict[tuple[str, str], float] = {}  # seconds that kernels have run in this process
+_executed: dict[tuple[str, str], int] = {}  # instructions of kernels in this process; time would depend on chance
 _apart: set[tuple[str, str]] = set()  # kernels in which lanes together found something; mostly they will again
 
 
