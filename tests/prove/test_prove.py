@@ -292,8 +292,8 @@ UNKNOWN = [
      "threads of one warp may decide differently"),
     ("bar.warp.sync 15;", "a mask of lanes other than a constant for the whole warp is not followed"),
     ("setp.gt.u32 %p1, %t, 3;\n@%p1 bar.sync 0;", "threads of one block may decide differently"),
-    ("bar.sync 1, 32;", "more or fewer threads come to this barrier than it expects"),
-    ("bar.sync 1, 128;", "more or fewer threads come to this barrier than it expects"),
+    ("bar.sync 1, 32;", "this barrier expects 32 threads, and 64 come to it"),
+    ("bar.sync 1, 128;", "this barrier expects 128 threads, and 64 come to it"),
     ("setp.lt.u32 %p1, %t, 32;\n@%p1 bar.sync 1, 32;", "barrier for a part of the block is not followed"),
 ]  # fmt: skip
 

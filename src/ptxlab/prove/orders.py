@@ -111,8 +111,10 @@ class Orders:
                     found[self.threads.evaluate(event.value, thread)] |= 1 << thread
         except LookupError:
             raise UnsupportedError(event.at, "the number of this barrier is not that of a thread") from None
-        if any(mask.bit_count() != event.bytes for mask in found.values()):
-            raise UnsupportedError(event.at, "more or fewer threads come to this barrier than it expects")
+        for mask in found.values():
+            if mask.bit_count() != event.bytes:
+                reason = f"this barrier expects {event.bytes} threads, and {mask.bit_count()} come to it"
+                raise UnsupportedError(event.at, reason)
         if not all(loop.is_uniform for loop in event.loops):
             raise UnsupportedError(event.at, "threads may come to this barrier in different turns")
         return found
