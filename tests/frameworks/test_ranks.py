@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ptxlab
+from ptxlab.frameworks.ranks.session import Ranks
 from ptxlab.frameworks.ranks.turns import Turns
 
 pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
@@ -84,3 +87,98 @@ def test_triton_kernels_reach_their_peers_through_symmetric_memory() -> None:
     found = caught.value.diagnostics[0]
     assert found.code == "data-race"
     assert found.helps[0].text.startswith("have all ranks wait for each other: `handle.barrier()`")
+
+
+class Message:
+    """What `send` and `recv` need of a tensor."""
+
+    dtype = "float32"
+
+    def __init__(self, *values: int) -> None:
+        self.values = list(values)
+
+    def clone(self) -> Message:
+        return Message(*self.values)
+
+    def numel(self) -> int:
+        return len(self.values)
+
+    def view_as(self, other: Message) -> Message:
+        return self
+
+    def copy_(self, other: Message) -> None:
+        self.values = list(other.values)
+
+
+def messages(work: Any) -> list[Any]:
+    """What ranks return that are given `send`, `recv` and the like, and their number."""
+    ranks = Ranks(ptxlab.node(2), "sm_90", {})
+    calls = SimpleNamespace(**ranks.distributed._messages())
+    found = ranks.turns.run(lambda rank: work(calls, rank))
+    ranks.distributed.refuse_unreceived()
+    return found
+
+
+def test_ranks_send_each_other_messages() -> None:
+    def both(calls: Any, rank: int) -> list[int]:
+        got, more = Message(0), Message(0, 0)
+        own = [calls.P2POp(calls.isend, Message(rank + 5), 1 - rank), calls.P2POp(calls.irecv, got, 1 - rank)]
+        for one in calls.batch_isend_irecv(own):
+            one.wait()
+        if rank == 0:
+            calls.send(Message(7, 8), 1, tag=3)
+        else:
+            assert calls.recv(more, tag=3) == 0
+        return [*got.values, *more.values]
+
+    assert messages(both) == [[6, 0, 0], [5, 7, 8]]
+
+
+@pytest.mark.parametrize(
+    ("to", "size", "problem"),
+    [
+        (None, 1, "no rank can continue: rank 0 waits for `recv` from rank 1; rank 1 has ended"),
+        (0, 2, "rank 1 sends 2 of float32, and rank 0 receives 1 of float32"),
+        (1, 1, "rank 1 sends to rank 1, which is not another one"),
+    ],
+)
+def test_a_message_that_is_not_there_or_does_not_fit_is_named(to: int | None, size: int, problem: str) -> None:
+    def one(calls: Any, rank: int) -> None:
+        if rank == 0:
+            calls.recv(Message(0), 1)
+        elif to is not None:
+            calls.send(Message(*range(size)), to)
+
+    with pytest.raises((RuntimeError, ValueError), match=problem):
+        messages(one)
+
+
+def test_a_message_that_is_never_received_is_named() -> None:
+    with pytest.raises(RuntimeError, match="rank 1 has sent what rank 0 did not receive"):
+        messages(lambda calls, rank: calls.send(Message(1), 0) if rank else None)
+
+
+def test_symmetric_memory_has_a_multicast_address() -> None:
+    text = """.version 8.1
+.target sm_90
+.address_size 64
+.visible .entry sum(.param .u64 all, .param .u64 out)
+{
+    .reg .b64 %all, %out;
+    .reg .f32 %f;
+    ld.param.u64 %all, [all];
+    ld.param.u64 %out, [out];
+    multimem.ld_reduce.relaxed.sys.global.add.f32 %f, [%all];
+    st.global.f32 [%out], %f;
+    ret;
+}
+"""
+    node = ptxlab.node(2)
+    x, out = [device.array(np.full(4, device.rank + 1, np.float32)) for device in node], node[1].zeros(1)
+    address = node.memory.multicast(tuple(one.address for one in x), 16)
+    assert address == node.memory.multicast(tuple(one.address for one in x), 16)
+    kernel = ptxlab.parse(text, "sum.ptx")["sum"]
+    node[1].launch(kernel, 1, 1, [address, out])
+    assert out.numpy() == 3
+    node[1].launch(kernel, 1, 1, [address + 16, out])
+    assert [one.code for one in node.synchronize(on_error="collect").diagnostics] == ["bad-multicast"]

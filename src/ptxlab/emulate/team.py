@@ -19,6 +19,7 @@ from ptxlab import ir
 from ptxlab.device.arguments import AddressSpace
 from ptxlab.device.coverage import Coverage
 from ptxlab.device.detectors import DETECTORS
+from ptxlab.device.multicast import PlacedMulticast
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.regions import Region
 from ptxlab.device.result import Result
@@ -69,6 +70,8 @@ class TeamGrid:
     """Whether the user wrote it: copies and fills are shown by the line of the host."""
     stream: int = 0
     """The number of its stream on its GPU."""
+    multicasts: Sequence[PlacedMulticast] = ()
+    """Multicast addresses beside those of its arguments."""
 
 
 def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
@@ -120,7 +123,7 @@ def joined(
             before = frozenset(grid.before if grid.options.overlap else ())
             place = LaunchPlace(number, len(grids), first_block, kind, grid.device, grid.title, grid.regions,
                                 grid.hidden, grid.host_line, grid.order, before, is_kernel=grid.is_kernel,
-                                stream=grid.stream)  # fmt: skip
+                                stream=grid.stream, multicasts=grid.multicasts)  # fmt: skip
             try:
                 running.append(_prepare(grid, place, space, until, preemption))
             except OutOfTimeError:

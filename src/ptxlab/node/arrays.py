@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import numpy.typing
 
-from ptxlab.device.multicast import Multicast
+from ptxlab.device.multicast import MULTICAST, Multicast, PlacedMulticast
+from ptxlab.device.multicast import STEP as MULTICAST_STEP
 from ptxlab.device.regions import Region
 from ptxlab.device.structures import map_leaves
 from ptxlab.device.tensor_maps import TensorMap
@@ -22,6 +23,7 @@ START = 0x7400_0000_0000  # above the arrays of a launch, below what a kernel al
 STEP = 1 << 38  # from the memory of one GPU to that of the next
 _GAP = 65536  # between arrays, so that a step too far is found out
 _ALIGNMENT = 256
+_OF_LAUNCHES = 64  # multicast addresses that the arguments of a launch may have
 
 
 class Array:
@@ -100,6 +102,7 @@ class Memory:
         self.freed: list[Region] = []
         self._next = [START + rank * STEP for rank in range(gpus)]
         self._counts = [0] * gpus
+        self.multicasts: list[PlacedMulticast] = []
 
     def allocate(self, rank: int, data: Data, name: str | None) -> Region:
         """A region of a GPU for an array, by a name or a number."""
@@ -113,6 +116,15 @@ class Memory:
             raise MemoryError(f"rank {rank} has {STEP >> 30} GB of memory, all of which is allocated")
         self.regions[base] = region
         return region
+
+    def multicast(self, addresses: tuple[int, ...], size: int) -> int:
+        """An address for memory of several GPUs together, which `multimem` accesses."""
+        for known in self.multicasts:
+            if (known.replicas, known.size) == (addresses, size):
+                return known.base
+        base = MULTICAST + MULTICAST_STEP * (_OF_LAUNCHES + len(self.multicasts))
+        self.multicasts.append(PlacedMulticast(base, size, addresses, "symmetric memory"))
+        return base
 
     def free(self, region: Region) -> None:
         """Take a region out."""

@@ -316,6 +316,7 @@ class Node:
             order=self.order,
             stream=operation.number,
             is_kernel=operation.is_kernel,
+            multicasts=self.memory.multicasts,
         )
 
     def _emulated(self, module: ir.Module, rank: int) -> EmulatedModule:

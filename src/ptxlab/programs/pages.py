@@ -10,8 +10,8 @@ PAGES = {
         "Memory is mapped, bound to a multicast object, or opened by a handle, and a step is missing or too early.\n\n"
         "Memory is created (`cuMemCreate`), mapped (`cuMemMap`) to addresses that are reserved, and made accessible "
         "(`cuMemSetAccess`). All devices are added to a multicast object (`cuMulticastAddDevice`) before memory of any "
-        "is bound to it (`cuMulticastBindMem`). A handle of `cudaIpcGetMemHandle` is opened in another process, as "
-        "long as the memory is not freed."
+        "is bound to it (`cuMulticastBindMem`). A handle of `cudaIpcGetMemHandle` is opened in another process, while "
+        "the memory is not freed."
     ),
     "wrong-direction": (
         "A pointer of a copy is on the other side than its `cudaMemcpyKind` says.\n\n"

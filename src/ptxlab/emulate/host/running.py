@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.arguments import ARGUMENTS, HEAP, AddressSpace, pack
 from ptxlab.device.limits import available, check_memory
+from ptxlab.device.multicast import PlacedMulticast
 from ptxlab.device.options import Extents
 from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
@@ -90,6 +91,8 @@ class LaunchPlace:
     """Whether the user wrote it, not the node itself, as copies."""
     stream: int = 0
     """The number of its stream on its GPU."""
+    multicasts: Sequence[PlacedMulticast] = ()
+    """Multicast addresses beside those of its arguments."""
     resident: int = 1 << 20
     """How many of its blocks its GPU holds at a time; of copies, which need no SM, any number."""
 
@@ -121,7 +124,7 @@ class RunningLaunch:
         self.is_together = together and self._can_be_together()
         parameters = pack(compiled.module, compiled.kernel, args, space, memory.host.objects)
         self.textures = TextureTable(parameters.objects)
-        self.multicast = MulticastTable(parameters.multicasts)
+        self.multicast = MulticastTable([*parameters.multicasts, *(() if place is None else place.multicasts)])
         self.parameters = share(ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1)))
         self.parameter_size = len(parameters.data)
         self.stop = share(ctypes.c_uint32(0))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from ptxlab import ir
+from ptxlab.isa.units.multicast_unit import MOST_REPLICAS
 from ptxlab.syntax import parse
 
 if TYPE_CHECKING:
@@ -123,6 +125,33 @@ class _Work:
         return True
 
 
+class _Receipt(_Work):
+    """A message that is received once it is waited for."""
+
+    def __init__(self, receive: Callable[[], object]) -> None:
+        self._receive: Callable[[], object] | None = receive
+
+    def wait(self, *_: object) -> bool:
+        receive, self._receive = self._receive, None
+        if receive is not None:
+            receive()
+        return True
+
+    def is_completed(self) -> bool:
+        return self._receive is None
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One of several messages that are sent and received together: `torch.distributed.P2POp`."""
+
+    op: Callable[..., Any]
+    tensor: Any
+    peer: int
+    group: Any = None
+    tag: int = 0
+
+
 class Handle:
     """Symmetric memory of one rank: the memory of all ranks, and their signal pads."""
 
@@ -138,7 +167,8 @@ class Handle:
         tables = self.buffer_ptrs, self.signal_pad_ptrs
         self._tables = [torch.tensor(one, dtype=torch.int64, device="cuda") for one in tables]
         self.buffer_ptrs_dev, self.signal_pad_ptrs_dev = (one.data_ptr() for one in self._tables)
-        self.multicast_ptr = 0
+        has_multicast = self.world_size <= MOST_REPLICAS
+        self.multicast_ptr = ranks.multicast(self.buffer_ptrs, self.buffer_size) if has_multicast else 0
 
     def get_buffer(self, rank: int, sizes: Sequence[int], dtype: Any, storage_offset: int = 0) -> Any:
         """The memory of a rank, as a tensor."""
@@ -184,6 +214,7 @@ class Distributed:
         self._groups: dict[tuple[str, int], Group] = {}
         self._made: dict[int, int] = {}  # how many groups each rank has made
         self._is_open: set[int] = set()
+        self._mail: dict[tuple[int, int, int], list[Any]] = {}  # sent and not received: from, to, and the tag
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -212,6 +243,54 @@ class Distributed:
         number = self._made[rank] = self._made.get(rank, 0) + 1
         members = tuple(range(len(self._ranks.node)) if ranks is None else sorted(ranks))
         return self._groups.setdefault((str(members), number), Group(self._ranks, members, f"{number}:{members}"))
+
+    def refuse_unreceived(self) -> None:
+        """Raise what was sent and never received: NCCL would wait for that."""
+        for (source, to, _), left in self._mail.items():
+            if left:
+                raise RuntimeError(f"rank {source} has sent what rank {to} did not receive: {len(left)} in all")
+
+    def _messages(self) -> dict[str, object]:
+        """Sending from one rank to another; `dst` and `src` are ranks of the whole node."""
+        turns = self._ranks.turns
+
+        def send(tensor: Any, dst: int, group: Any = None, tag: int = 0) -> None:
+            if not 0 <= dst < turns.count or dst == turns.rank:
+                raise ValueError(f"rank {turns.rank} sends to rank {dst}, which is not another one")
+            self._ranks.wait()
+            self._mail.setdefault((turns.rank, dst, tag), []).append(tensor.clone())
+
+        def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0) -> int:
+            self._ranks.wait()
+            places = [(one, turns.rank, tag) for one in (range(turns.count) if src is None else (src,))]
+
+            def sent() -> list[tuple[int, int, int]]:
+                return [place for place in places if self._mail.get(place)]
+
+            if not sent():
+                turns.wait(lambda: bool(sent()), f"`recv` from {'any rank' if src is None else f'rank {src}'}")
+            source = sent()[0]
+            message = self._mail[source].pop(0)
+            if message.numel() != tensor.numel() or message.dtype != tensor.dtype:
+                raise RuntimeError(
+                    f"rank {source[0]} sends {message.numel()} of {message.dtype}, "
+                    f"and rank {turns.rank} receives {tensor.numel()} of {tensor.dtype}"
+                )
+            tensor.copy_(message.view_as(tensor))
+            return source[0]
+
+        def isend(tensor: Any, dst: int, group: Any = None, tag: int = 0) -> _Work:
+            send(tensor, dst, group, tag)
+            return _Work()
+
+        def irecv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0) -> _Work:
+            return _Receipt(lambda: recv(tensor, src, group, tag))
+
+        def batch(transfers: Sequence[Transfer]) -> list[_Work]:
+            return [one.op(one.tensor, one.peer, one.group, one.tag) for one in transfers]
+
+        own: dict[str, object] = {"send": send, "recv": recv, "isend": isend, "irecv": irecv}
+        return {**own, "batch_isend_irecv": batch, "P2POp": Transfer}
 
     def _collectives(self) -> dict[str, object]:
         torch = import_module("torch")
@@ -297,6 +376,7 @@ class Distributed:
             "get_world_size": lambda group=None: self._group(group).size(),
             "get_backend": lambda group=None: "nccl",
             "new_group": self._new_group,
+            **self._messages(),
             "group": SimpleNamespace(WORLD=self.world),
         }
 

@@ -95,6 +95,7 @@ class Ranks:
         self._kept: dict[int, list[object]] = {}  # by rank, what launches that have not run refer to
         self._kernels: dict[int, Launcher] = {}
         self._runs = 0
+        self.distributed = Distributed(self)
 
     def run(self, function: Callable[..., object], *args: object) -> list[Any]:
         """Call a function on each rank, in a thread of its own; what each returned.
@@ -111,7 +112,13 @@ class Ranks:
                 self.wait()
                 return result
 
-        return self.turns.run(one)
+        results = self.turns.run(one)
+        self.distributed.refuse_unreceived()
+        return results
+
+    def multicast(self, addresses: Sequence[int], size: int) -> int:
+        """The address under which `multimem` accesses memory of all ranks."""
+        return self.node.memory.multicast(tuple(addresses), size)
 
     def wait(self) -> None:
         """Wait for what this rank has launched; other ranks run meanwhile."""
@@ -165,6 +172,6 @@ def emulated(node: Node, target: str | int | None = None, **options: Any) -> Ite
     with ExitStack() as stack:
         stack.enter_context(patch.object(node, "order", RANKS))
         stack.enter_context(opened(ranks.session, True, _Gpus(ranks)))
-        stack.enter_context(Distributed(ranks).installed())
+        stack.enter_context(ranks.distributed.installed())
         yield ranks
         ranks.wait()
