@@ -214,7 +214,7 @@ class Distributed:
         self._groups: dict[tuple[str, int], Group] = {}
         self._made: dict[int, int] = {}  # how many groups each rank has made
         self._is_open: set[int] = set()
-        self._mail: dict[tuple[int, int, int], list[Any]] = {}  # sent and not received: from, to, and the tag
+        self._sent: dict[tuple[int, int, int], list[Any]] = {}  # sent and not received: from, to, and the tag
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -246,7 +246,7 @@ class Distributed:
 
     def refuse_unreceived(self) -> None:
         """Raise what was sent and never received: NCCL would wait for that."""
-        for (source, to, _), left in self._mail.items():
+        for (source, to, _), left in self._sent.items():
             if left:
                 raise RuntimeError(f"rank {source} has sent what rank {to} did not receive: {len(left)} in all")
 
@@ -258,19 +258,19 @@ class Distributed:
             if not 0 <= dst < turns.count or dst == turns.rank:
                 raise ValueError(f"rank {turns.rank} sends to rank {dst}, which is not another one")
             self._ranks.wait()
-            self._mail.setdefault((turns.rank, dst, tag), []).append(tensor.clone())
+            self._sent.setdefault((turns.rank, dst, tag), []).append(tensor.clone())
 
         def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0) -> int:
             self._ranks.wait()
             places = [(one, turns.rank, tag) for one in (range(turns.count) if src is None else (src,))]
 
             def sent() -> list[tuple[int, int, int]]:
-                return [place for place in places if self._mail.get(place)]
+                return [place for place in places if self._sent.get(place)]
 
             if not sent():
                 turns.wait(lambda: bool(sent()), f"`recv` from {'any rank' if src is None else f'rank {src}'}")
             source = sent()[0]
-            message = self._mail[source].pop(0)
+            message = self._sent[source].pop(0)
             if message.numel() != tensor.numel() or message.dtype != tensor.dtype:
                 raise RuntimeError(
                     f"rank {source[0]} sends {message.numel()} of {message.dtype}, "
