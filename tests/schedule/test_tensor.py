@@ -10,6 +10,7 @@ import pytest
 import ptxlab
 from ptxlab.report import KernelError, PtxError
 from ptxlab.schedule import Schedule, algorithm, bf16, e4m3, f16, f32, launching, schedule
+from tests.estimate.test_estimate import needs_tools
 from tests.schedule.algorithms import linear_of_eights, matmul, row_sum
 
 
@@ -102,6 +103,11 @@ def test_elements_of_eight_bits():
 @pytest.mark.parametrize("sizes", [{"m": 64, "n": 16, "k": 96}, {"m": 130, "n": 24, "k": 35}])
 def test_elements_of_eight_bits_of_any_size(sizes):
     assert of_eights().check(seeds=2, **sizes)
+
+
+@needs_tools
+def test_products_are_estimated():
+    assert by_mma().estimate(m=32, n=16, k=16).seconds > 0  # of operands in registers
 
 
 def test_a_stage_is_of_one_multiplication():

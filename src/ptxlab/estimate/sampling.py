@@ -101,7 +101,7 @@ def _mean(
             lines.setdefault(line, Counter()).update(counted)
         for unit, done in counters.get("mmas", {}).items():
             mmas[unit] += done["count"]
-            operands[unit] += done["operand_bytes"]
+            operands[unit] += done.get("operand_bytes", 0)  # of registers they are not counted
         patterns = counters["patterns"] | patterns
         tma.update(counters.get("tma", {}))
     count = len(found) * cluster
