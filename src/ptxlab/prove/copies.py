@@ -17,7 +17,7 @@ from .terms import TRUE, Loop, Symbol, conjuncts, leaves
 
 FREE = 1 << 20  # a turn of which nothing is known
 MOST_TURNS = 6  # that are counted
-PHASED = ("mbarrier", "phase", "tcgen05")  # operations that a phase of an mbarrier completes
+PHASED = ("mbarrier", "phase", "tensor work")  # operations that a phase of an mbarrier completes
 _FIXED = (SPECIAL, PARAMETER)
 Turns = dict[Loop, int]
 

@@ -24,9 +24,9 @@ from .objects import Group, Objects
 from .questions import Obligation, Questions
 from .races import Races
 from .solver import z3
-from .terms import FALSE, MOST_TURNS, leaves
+from .terms import FALSE, MOST_TURNS, is_size, leaves
 from .translation import Namer
-from .witnesses import is_size, witness
+from .witnesses import witness
 
 KIND = "once"
 _UNSIGNED = {32: WORD, 64: LONG}

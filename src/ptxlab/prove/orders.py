@@ -21,7 +21,8 @@ from .segments import Access, Event, UnsupportedError
 from .terms import Loop
 
 LEAST = -256  # a distance below it is one of a cycle
-PROXY = ("mbarrier", "bulk", "bulk.read", "wgmma", "tcgen05")  # what the asynchronous proxy does, by what completes it
+# What the asynchronous proxy does, by what completes it.
+PROXY = ("mbarrier", "bulk", "bulk.read", "wgmma", "tensor work")
 OWN, WARP = -1, -2  # the thread itself; some lane of its warp
 
 
@@ -340,14 +341,14 @@ class Orders:
         here = start if known is None else self.place_of(known.event)
         is_looped = here.loop is not None and (known is None or known.looped)
         is_commit = known is not None and known.event.covers is not None
-        if access.unit in PHASED and access.unit != "tcgen05":
+        if access.unit in PHASED and access.unit != "tensor work":
             is_its = known is not None and (known.event.kind == "copy" or is_commit)
             if is_its and known is not None and known.event.number == access.epoch:
                 yield not is_looped or target.loop is None, distance
             return
-        if access.unit == "tcgen05" and not is_commit:
+        if access.unit == "tensor work" and not is_commit:
             return
-        if access.unit and access.unit != "tcgen05":
+        if access.unit and access.unit != "tensor work":
             if known is None or known.event.kind != "group" or access.unit not in known.event.segment.units:
                 return
             if not access.epoch < known.event.number and target.loop is not here.loop:

@@ -100,7 +100,7 @@ class Races:
     def _is_in_order(self, one: Group, other: Group) -> bool:
         """Whether both are MMAs of one thread that wait for each other: with the same accumulators in all turns, of one
         kind and shape; or with others."""  # fmt: skip
-        if self.orders is None or any(group.first.unit != "tcgen05" for group in (one, other)):
+        if self.orders is None or any(group.first.unit != "tensor work" for group in (one, other)):
             return False
         masks = {self.orders.place(group.first).mask for group in (one, other)}
         is_of_one = len(masks) == 1 and next(iter(masks)).bit_count() == 1

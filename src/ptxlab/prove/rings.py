@@ -234,7 +234,7 @@ class Rings:
                                  for one, phase in mbarrier.waits]  # fmt: skip
                         lines = (copy.line, *(one.event.line for one, _ in mbarrier.waits))
                         yield copy_at_exit(lines, any(found), "an mbarrier's wait")
-        for access in (one for segment in segments for one in segment.accesses if one.unit == "tcgen05"):
+        for access in (one for segment in segments for one in segment.accesses if one.unit == "tensor work"):
             commits = [(visit, arriver, one.waits) for one in self.orders.mbarriers for arriver in one.arrivers
                        for visit in arriver.visits() if self._is_committed(access, visit.event)]  # fmt: skip
             found = [self._awaited(visit.event, arriver.phase(visit), arriver, wait, phase, milliseconds)

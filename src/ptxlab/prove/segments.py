@@ -42,8 +42,8 @@ class Access:
     unit: str = ""
     """Of an asynchronous operation, which starts at the end of its segment: what completes it.
 
-    `mbarrier`: a phase of one; `phase`: the same, of the bytes of the mbarrier itself; `tcgen05`: a phase at which its
-    thread arrives by a commit."""
+    `mbarrier`: a phase of one; `phase`: the same, of the bytes of the mbarrier itself; `tensor work`: a phase at which
+    its thread arrives by a commit."""
     epoch: int = 0
     """How many events were noted before it."""
     alike: int = 0

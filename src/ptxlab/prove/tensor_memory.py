@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .effects import Effects
 
 CELL = 4  # bytes of a column of a lane
-WORK, LOADS = "tcgen05", "tcgen05.ld"  # units of asynchronous operations
+WORK, LOADS = "tensor work", "tensor loads"  # units of asynchronous operations
 STRONG = "relaxed.cta"
 PLAIN_KINDS = ("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8")
 

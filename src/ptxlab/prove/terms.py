@@ -354,6 +354,11 @@ def is_thread_index(atom: Atom) -> bool:
     return atom.kind == SPECIAL and str(atom.detail).startswith("%tid.")
 
 
+def is_size(atom: Atom) -> bool:
+    """Whether it is a number that all threads of a grid have: a parameter, or an extent of the grid."""
+    return atom.kind == PARAMETER or (atom.kind == SPECIAL and str(atom.detail).startswith("%nctaid"))
+
+
 def is_uniform(values: Iterable[Linear], is_counter: Callable[[Loop], bool]) -> bool:
     """Whether all threads of a block have the same value, in the turns of loops for which `is_counter` says so."""
     for atom in leaves(values):

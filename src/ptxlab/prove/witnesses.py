@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from ptxlab.flow.expressions import PARAMETER, SPECIAL, Atom
+from ptxlab.flow.expressions import Atom
 
 from .integers import Monomial, Poly, Space
 from .objects import Group
-from .terms import is_thread_index, leaves
+from .terms import leaves
 
 PRIMES = (1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061, 1063, 1069, 1087, 1091, 1093, 1097)
 MOST_FACTOR = 1 << 40
@@ -109,13 +109,3 @@ def _steps(distances: Sequence[int]) -> list[int]:
             steps.append(one)
             reached |= {other + one for other in reached}
     return steps
-
-
-def is_size(atom: Atom) -> bool:
-    """Whether it is a number that all threads of a grid have: a parameter, or an extent of the grid."""
-    return atom.kind == PARAMETER or (atom.kind == SPECIAL and str(atom.detail).startswith("%nctaid"))
-
-
-def is_index(atom: Atom) -> bool:
-    """Whether it is an index of a thread or of a block."""
-    return is_thread_index(atom) or (atom.kind == SPECIAL and str(atom.detail).startswith("%ctaid"))
