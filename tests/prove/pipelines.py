@@ -81,8 +81,14 @@ ADDS = (
     ("tcgen05.dealloc", "that tensor memory is freed is not what is proved"),
 )
 MORE = ("line 94: setp.lt.u32", "one K tile more, of zeros: one thread copies, waits and multiplies in each turn")
+LATE = (
+    *((f"line {line}:", "the parity of the side that only arrives is not read") for line in (93, 158, 178)),
+    *((f"line {line}:", "the stage is not used after the last arrival") for line in (175, 176, 177)),
+    ("line 173:", "of one tile, no thread waits for the last arrival at a stage"),
+    ("line 112:", "that accumulators are not touched is not what is proved"),
+)
 PIPELINES = {
-    "specialized": Pipeline(specialized, [*STORED, "k >= 1"], (64, 128, 192, 448)),
+    "specialized": Pipeline(specialized, [*STORED, "k >= 1"], (64, 128, 192, 448), LATE),
     "tcgen05 one_tile": Pipeline(tensor_memory("one_tile"), [*STORED, "k >= 1"], (64, 128, 320), (*ADDS, MORE)),
     "tcgen05 ring": Pipeline(tensor_memory("ring"), [*STORED, "k >= 1"], (64, 128, 192, 448), ADDS),
     "tcgen05 specialized": Pipeline(tensor_memory("specialized"), ["k >= 1"], (64, 128, 192, 448), ADDS),
