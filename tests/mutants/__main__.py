@@ -361,9 +361,10 @@ def _write_evidence(names: list[str]) -> int:
     """Join what runs have found, with what was judged of those that survived."""
     lines = [one for name in names for one in _lines(name)]
     records, passed = {_key(one): one for one in lines}, {_key(one) for one in lines if _is_open(one)}
+    missed = {_key(one) for one in lines if one["outcome"] == "survived"}
     judged = json.loads(JUDGED.read_text()) if JUDGED.exists() else {}
     print(Counter(one["outcome"] for one in records.values()))
-    EVIDENCE.write_text(json.dumps(evidence(list(records.values()), judged, passed), indent=1) + "\n")
+    EVIDENCE.write_text(json.dumps(evidence(list(records.values()), judged, passed, missed), indent=1) + "\n")
     return 0
 
 
@@ -372,10 +373,13 @@ def _key(one: dict[str, Any]) -> str:
     return f"{one['file']}: {one['before']} -> {one['after']}"
 
 
-def evidence(records: list[dict[str, Any]], judged: dict[str, Any], passed: set[str]) -> dict[str, Any]:
+def evidence(
+    records: list[dict[str, Any]], judged: dict[str, Any], passed: set[str], missed: set[str]
+) -> dict[str, Any]:
     """The share of mutants that are noticed, of those that change what the program does.
 
-    Of those that `passed` the first tests, as many of the rest are taken to be noticed as of those that were tested on.
+    Of those that `passed` the first tests, as many of the rest are taken to be noticed as of those that were tested on,
+    without those that were `missed` until a test was written for them.
     """
     made = [one for one in records if one["outcome"] != "no program" and not _is_open(one)]
     survived = [one for one in made if one["outcome"] == "survived"]
@@ -388,18 +392,15 @@ def evidence(records: list[dict[str, Any]], judged: dict[str, Any], passed: set[
     later = [one for one in made if _key(one) in passed]
     undecided = sum(map(_is_open, records))
     others = undecided / max(1, len(later))
-
-    def weight(some: list[dict[str, Any]]) -> float:
-        return len(some) + others * sum(_key(one) in passed for one in some)
-
-    noticed = weight(made) - weight(survived)
+    noticed = len(made) - len(survived) + others * sum(_key(one) not in missed for one in later)
+    same = len(equivalent) + others * sum(_key(one) in passed for one in equivalent)
     return {
         "command": "python -m tests.mutants",
         "mutants": len(made),
         "noticed": len(made) - len(survived),
         "equivalent": len(equivalent),
         "passed_the_first_tests_only": undecided,
-        "share_noticed": round(noticed / max(1, weight(made) - weight(equivalent)), 4),
+        "share_noticed": round(noticed / max(1, len(made) + others * len(later) - same), 4),
         "packages": {name: dict(sorted(count.items())) for name, count in sorted(packages.items())},
         "survivors": sorted(survived, key=lambda one: int(one["number"])),
     }
