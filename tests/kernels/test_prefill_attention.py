@@ -107,6 +107,15 @@ def test_a_cache_with_strides_is_read_where_it_is() -> None:
     assert prefill_attention(**{**given, "k_cache": both[:, 0], "v_cache": both[:, 1]}).tobytes() == wanted.tobytes()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "convert"), [("torch", "from_numpy"), ("jax.numpy", "asarray")])
+def test_arrays_of_frameworks_on_the_host(name: str, convert: str) -> None:
+    module = pytest.importorskip(name)
+    given = problem()
+    found = prefill_attention(**{name: getattr(module, convert)(one) for name, one in given.items()})
+    assert np.asarray(found).tobytes() == prefill_attention(**given).tobytes()
+
+
 def launches(given: dict[str, Any], **plan: Any) -> tuple[list[Any], Any]:
     """The launches of the function, and where they write."""
     q, table, starts = given["q"], given["block_table"], given["cu_seqlens_q"]
