@@ -16,7 +16,7 @@ and their alignment, `@addresses` says where the recorder does not show it: see 
 
 >>> from ptxlab.isa import opcode
 >>> opcode("cp.async.wait_all").candidates[0].effects.steps
-(Step(unit='async_copy', name='commit'), Step(unit='async_copy', name='wait'))
+(UnitStep(unit='async_copy', name='commit'), UnitStep(unit='async_copy', name='wait'))
 """
 
 from __future__ import annotations
