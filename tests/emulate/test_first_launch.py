@@ -43,7 +43,6 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("PTXLAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(compile, "start_detached", lambda module, records: found.append(records))
     monkeypatch.setattr(effort, "FEW_THREADS", 4096)
-    monkeypatch.setattr("ptxlab.emulate.launch.SHORT", float("inf"))  # however slow this machine is
     for name, state in {"_linked": {}, "_loaded": {}, "_hasty": {}, "_awaited": set(), "_makers": []}.items():
         monkeypatch.setattr(compile, name, state)
     return found

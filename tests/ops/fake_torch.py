@@ -68,6 +68,7 @@ class Torch(SimpleNamespace):
     uint8, float32, bfloat16 = "torch.uint8", "torch.float32", "torch.bfloat16"
     is_recording = True
     cuda = SimpleNamespace(is_current_stream_capturing=lambda: False)
+    _C = SimpleNamespace()
 
     def is_grad_enabled(self) -> bool:
         return self.is_recording

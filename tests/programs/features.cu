@@ -184,10 +184,10 @@ void driver() {
     printf("%d %d %d\n", count, loaded, host);
 }
 void unsupported() {
-    cudaIpcMemHandle_t handle;
-    void* d;
-    CHECK(cudaMalloc(&d, 4));
-    CHECK(cudaIpcGetMemHandle(&handle, d));
+    cudaIpcEventHandle_t handle;
+    cudaEvent_t event;
+    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess));
+    CHECK(cudaIpcGetEventHandle(&handle, event));
     printf("not reached\n");
 }
 

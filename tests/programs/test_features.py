@@ -46,8 +46,8 @@ def test_feature(program: Path, case: str, capfd: pytest.CaptureFixture[str]) ->
 def test_unsupported_call_is_named(program: Path, capfd: pytest.CaptureFixture[str]) -> None:
     result = run_program([str(program), "unsupported"], ProgramOptions(folders=[SOURCE.parent]))
     (found,) = [one for one in result.findings if one.level != "note"]
-    assert found.message == "the program calls `cudaIpcGetMemHandle`, which ptxlab does not have"
-    assert found.line == 1 + SOURCE.read_text().split("\n").index("    CHECK(cudaIpcGetMemHandle(&handle, d));")
+    assert found.message == "the program calls `cudaIpcGetEventHandle`, which ptxlab does not have"
+    assert found.line == 1 + SOURCE.read_text().split("\n").index("    CHECK(cudaIpcGetEventHandle(&handle, event));")
     assert capfd.readouterr().out == ""
 
 

@@ -8,6 +8,8 @@ other. For the same reason a write conflicts with another of the same value here
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ptxlab.emulate.abi.address_spaces import GLOBAL_SPACE, HOST_MEMORY, LOAD, SHARED_SPACE, SHARED_WINDOW
 from ptxlab.emulate.abi.clocks import Access, Page, Pages
 from ptxlab.emulate.abi.code import GROUP
@@ -38,10 +40,20 @@ from ptxlab.emulate.runtime.order.shadow import (
     find_page,
     unchain,
 )
-from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64, unlikely
+from ptxlab.native import Pointer, address_of, boolean, cast, native, struct, trailing_zeros, u32, u64, unlikely
 
 LONG = 32  # reads of the same bytes by different warps and instructions, beyond which some are looked for to forget
 ANY_SOURCE = 1  # a read of what no thread wrote returns it
+
+
+@struct
+@dataclass
+class LaneAddresses:
+    """Where lanes access memory: from `first` on, each `stride` after the one before, unless `each` has all of them."""
+
+    first: u64
+    stride: u64
+    each: Pointer[u64]
 
 
 @native
@@ -56,15 +68,12 @@ def note_lanes_shared(
     block = thread.block
     if block.cluster.count == 1:
         flags = flags | WIDE
-    begin: u64 = u64(thread.worker.shared.reserved)
-    left: u32 = note_plain(
-        thread, address_of(block.order.pages), first, stride, each, lanes, bytes, flags, instruction, SHARED_SPACE,
-        begin,
-    )  # fmt: skip
+    where = LaneAddresses(first=first, stride=stride, each=each)
+    left: u32 = note_plain(thread, where, lanes, bytes, flags, instruction, SHARED_SPACE)
     found: u32 = 0
     while left != 0:
         lane: u32 = trailing_zeros(u32, left)
-        at: u64 = address_in(first, stride, each, lane)
+        at: u64 = address_in(where, lane)
         found = found | note_shared(thread + lane, at, bytes, flags, instruction, source_of(flags))
         left = left & (left - 1)
     return end_if_found(thread, found, instruction)
@@ -82,14 +91,12 @@ def note_lanes_global(
         shift: u32 = trailing_zeros(u32, bytes)
         if (is_defined or flags & KIND != LOAD) and joins_runs(thread, first, shift, flags & REMEMBERED, instruction):
             return 0
-    left: u32 = note_plain(
-        thread, address_of(worker.history.pages), first, stride, each, lanes, bytes, flags, instruction, GLOBAL_SPACE,
-        worker.memory.heap,
-    )  # fmt: skip
+    where = LaneAddresses(first=first, stride=stride, each=each)
+    left: u32 = note_plain(thread, where, lanes, bytes, flags, instruction, GLOBAL_SPACE)
     found: u32 = 0
     while left != 0:
         lane: u32 = trailing_zeros(u32, left)
-        at: u64 = address_in(first, stride, each, lane)
+        at: u64 = address_in(where, lane)
         found = found | note_global(thread + lane, at, bytes, flags, instruction, source_of(flags))
         left = left & (left - 1)
     return end_if_found(thread, found, instruction)
@@ -101,10 +108,11 @@ def note_lanes_generic(
     instruction: u32,
 ) -> u32:  # fmt: skip
     """The same by generic addresses."""
+    where = LaneAddresses(first=first, stride=stride, each=each)
     left: u32 = lanes
     highest: u64 = 0
     while left != 0:
-        highest = max(highest, address_in(first, stride, each, trailing_zeros(u32, left)))
+        highest = max(highest, address_in(where, trailing_zeros(u32, left)))
         left = left & (left - 1)
     if highest < SHARED_WINDOW:
         return note_lanes_global(thread, first, stride, each, lanes, bytes, flags, instruction)
@@ -112,7 +120,7 @@ def note_lanes_generic(
     left = lanes
     while left != 0:
         lane: u32 = trailing_zeros(u32, left)
-        at: u64 = address_in(first, stride, each, lane)
+        at: u64 = address_in(where, lane)
         found = found | note_generic(thread + lane, at, bytes, flags, instruction, source_of(flags))
         left = left & (left - 1)
     return end_if_found(thread, found, instruction)
@@ -125,11 +133,11 @@ def source_of(flags: u32) -> u32:
 
 
 @native(inline=True)
-def address_in(first: u64, stride: u64, each: Pointer[u64], lane: u32) -> u64:
+def address_in(where: LaneAddresses, lane: u32) -> u64:
     """The address of a lane."""
-    if cast(u64, each) != 0:
-        return each[lane]
-    return first + stride * u64(lane)
+    if cast(u64, where.each) != 0:
+        return where.each[lane]
+    return where.first + where.stride * u64(lane)
 
 
 @native(inline=True)
@@ -143,15 +151,16 @@ def end_if_found(thread: Pointer[Thread], found: u32, instruction: u32) -> u32:
 
 @native(inline=True)
 def note_plain(
-    thread: Pointer[Thread], pages: Pointer[Pages], first: u64, stride: u64, each: Pointer[u64], lanes: u32,
-    bytes: u32, flags: u32, instruction: u32, space: u32, begin: u64,
-) -> u32:  # fmt: skip
-    """Check and remember the plain ones of some accesses; the lanes of the others.
-
-    From the address `begin` on, what no thread has written is undefined. All lanes have the same epoch.
-    """
+    thread: Pointer[Thread], where: LaneAddresses, lanes: u32, bytes: u32, flags: u32, instruction: u32, space: u32
+) -> u32:
+    """Check and remember the plain ones of some accesses; the lanes of the others. All lanes have the same epoch."""
     if bytes < 4:
         return lanes
+    pages: Pointer[Pages] = address_of(thread.worker.history.pages)
+    begin: u64 = thread.worker.memory.heap  # from here on, what no thread has written is undefined
+    if space == SHARED_SPACE:
+        pages = address_of(thread.block.order.pages)
+        begin = u64(thread.worker.shared.reserved)
     shift: u32 = trailing_zeros(u32, bytes)
     block = thread.block
     what: u32 = flags & REMEMBERED | (thread.number // 32) << WARP_SHIFT
@@ -162,8 +171,8 @@ def note_plain(
         lane: u32 = trailing_zeros(u32, lanes)
         bits: u32 = u32(1) << (thread.lane + lane)
         done: u32 = u32(1) << lane
-        at: u64 = address_in(first, stride, each, lane)
-        if flags & KIND == LOAD and stride == 0 and cast(u64, each) == 0:  # all lanes read the same bytes
+        at: u64 = address_in(where, lane)
+        if flags & KIND == LOAD and where.stride == 0 and cast(u64, where.each) == 0:  # all lanes read the same bytes
             bits = lanes << thread.lane
             done = lanes
         if (at >> PAGE_SHIFT) + 1 != number:
