@@ -41,7 +41,7 @@ TASKS: dict[str, tuple[str, Commands]] = {
     "check": (
         "format, lint, words, types, layers, all tests, docs: what must pass",
         [
-            ([["mypy", "--num-workers", "2"]], [*LINT, ["lint-imports"], RUNTIME, *DOCS]),
+            ([["mypy"]], [*LINT, ["lint-imports"], RUNTIME, *DOCS]),
             PYTEST,
         ],
     ),
