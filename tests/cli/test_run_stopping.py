@@ -51,6 +51,49 @@ def test_a_long_run_shows_a_bar_and_ctrl_c_stops_it_at_once(tmp_path: Path) -> N
     assert "block (0,0,0)" in output
 
 
+# Sends Ctrl-C at the n-th instruction of Python that starts a kernel and waits for it, and counts what became of it.
+AT_EACH_INSTRUCTION = """
+import collections, signal, sys, threading
+from ptxlab import parse
+from ptxlab.emulate.host import running
+
+def launch(kernel, number):
+    count = 0
+    def count_instruction(frame, event, argument):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        if event == "opcode" and count == number:
+            sys.settrace(None)
+            signal.raise_signal(signal.SIGINT)
+        return count_instruction
+    def enter(frame, event, argument):
+        is_ours = frame.f_code is running.RunningLaunch._run_workers.__code__
+        return count_instruction(frame, event, argument) if is_ours or count and frame.f_code in waiting else None
+    sys.settrace(enter)
+    try:
+        kernel.launch(1, 1, [], device="cpu", timeout=1)
+    except KeyboardInterrupt:
+        return "interrupted"
+    finally:
+        sys.settrace(None)
+
+waiting = {getattr(owner, name).__code__ for owner in (threading.Thread, threading.Event, threading.Condition)
+           for name in ("start", "wait", "clear", "__init__", "__enter__", "__exit__", "_release_save")
+           if hasattr(getattr(owner, name, None), "__code__")}
+kernel = parse(sys.stdin.read())["spin"]
+print(dict(collections.Counter(launch(kernel, number) for number in range(1, 320, 6))))
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_a_kernel_at_whatever_instruction_it_comes() -> None:
+    """A thread that is not started yet would be waited for, and an event stay locked that it came in the middle of."""
+    command = [sys.executable, "-c", AT_EACH_INSTRUCTION]
+    ended = subprocess.run(command, input=SPIN, capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "{'interrupted': 54}\n", ended.stderr
+
+
 # The first block ends, the others never do.
 PARTLY = (
     HEADER

@@ -7,13 +7,13 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TypeVar
+
+from ptxlab import interrupts
 
 Answer = TypeVar("Answer")
 
@@ -70,7 +70,7 @@ class Children:
         """Run `command` in `directory`, with its own temporary files there too, or in `temporary`."""
         started: list[subprocess.Popen[str]] = []
         try:
-            with _interrupt_waits():
+            with interrupts.deferred():  # a child that starts would be forgotten, and run on its own
                 started.append(self._start(command, directory, temporary or directory))
             text, _ = started[0].communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -143,23 +143,6 @@ def run_together(tasks: Sequence[Callable[[], Answer]], workers: int) -> list[An
             pool.shutdown(wait=False, cancel_futures=True)
             children.end()
             raise
-
-
-@contextmanager
-def _interrupt_waits() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of the block: it would forget a child that starts, which then runs on its own."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-    caught: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda *given: caught.append(given))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    if caught:
-        handler(*caught[0])
 
 
 def _end(child: subprocess.Popen[str]) -> None:

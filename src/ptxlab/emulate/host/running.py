@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import math
 import threading
@@ -14,6 +13,7 @@ from itertools import combinations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from ptxlab import interrupts
 from ptxlab.device.arguments import ARGUMENTS, HEAP, AddressSpace, pack
 from ptxlab.device.limits import available, check_memory
 from ptxlab.device.multicast import PlacedMulticast
@@ -305,27 +305,27 @@ class RunningLaunch:
     def _run_workers(self, workers: list[HostWorker], until: float | None, progress: Progress | None) -> str | None:
         """Have workers run until all have ended, or none gets any further; `timeout` if they were stopped."""
         ends = [worker.end for worker in workers]
-        try:
-            for worker in workers:
-                worker.end.clear()
-                threading.Thread(target=self._work, args=(worker,), daemon=True).start()
-            while True:
-                left = 0.05 if until is None else max(min(0.05, until - time.perf_counter()), 0)
-                for end in ends:
-                    end.wait(left)
-                if progress is not None:
-                    progress(self.finished.value, self.total)
-                if all(end.is_set() for end in ends):
-                    break
-                if until is not None and time.perf_counter() >= until and not self.stop.value:
-                    return "timeout"
-        finally:  # nothing that machine code works on may go before that has stopped, even after a second Ctrl-C
-            if not all(end.is_set() for end in ends):
-                self.request_stop()
-            while not all(end.is_set() for end in ends):
-                with contextlib.suppress(KeyboardInterrupt):
+        with interrupts.deferred() as ctrl_c:  # an event that is being waited for stays locked if it comes in between
+            try:
+                for worker in workers:
+                    worker.end.clear()
+                    threading.Thread(target=self._work, args=(worker,), daemon=True).start()
+                while True:
+                    left = 0.05 if until is None else max(min(0.05, until - time.perf_counter()), 0)
                     for end in ends:
-                        end.wait(1)
+                        end.wait(left)
+                    if progress is not None:
+                        progress(self.finished.value, self.total)
+                    if all(end.is_set() for end in ends):
+                        break
+                    ctrl_c.deliver()
+                    if until is not None and time.perf_counter() >= until and not self.stop.value:
+                        return "timeout"
+            finally:  # nothing that machine code works on may go before that has stopped, even after a second Ctrl-C
+                if not all(end.is_set() for end in ends):
+                    self.request_stop()
+                for end in ends:
+                    end.wait()
         return None
 
     def _gather(self, worker: HostWorker, *others: HostWorker) -> HostWorker:

@@ -63,7 +63,7 @@ class HostWorker:
         # Space for the clusters of all workers, in case this one continues them; it takes memory only where it is used.
         capacity = max(1, min(launch.clusters, launch.needs.limit * workers))
         self.residents = share((ctypes.c_void_p * capacity).from_buffer(mmap.mmap(-1, 8 * capacity)))
-        self.end = threading.Event()  # unlike a thread, it is right after an interrupted wait
+        self.end = threading.Event()
         self.end.set()
         self._set_code(launch)
         self._set_extents(launch)
