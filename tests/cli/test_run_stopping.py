@@ -72,7 +72,7 @@ def launch(kernel, number):
         return count_instruction(frame, event, argument) if is_ours or count and frame.f_code in waiting else None
     sys.settrace(enter)
     try:
-        kernel.launch(1, 1, [], device="cpu", timeout=1)
+        kernel.launch(1, 1, [], device="cpu", timeout=20)
     except KeyboardInterrupt:
         return "interrupted"
     finally:
