@@ -10,8 +10,8 @@ import pytest
 
 from ptxlab.device.limits import available
 from ptxlab.programs.building import build
+from ptxlab.programs.device_memory import VIEW_SIZE
 from ptxlab.programs.program import ProgramOptions, ProgramResult, run_program
-from ptxlab.programs.session import VIEW_SIZE
 from ptxlab.toolchain import find
 from tests.programs.tools import needs_compilers
 

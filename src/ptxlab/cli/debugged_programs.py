@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ptxlab.debug.adapter import Opened
     from ptxlab.device.record import Record
     from ptxlab.ir import Module
-    from ptxlab.programs.session import Log
+    from ptxlab.programs.log import Log
 
 MOST_LAUNCHES = 1000  # that are recorded, each of which is a file
 

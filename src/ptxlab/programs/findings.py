@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ptxlab.ir.mangled import plain
 from ptxlab.programs.lines import HostLines
-from ptxlab.programs.session import AllocationRecord, HostFinding, Log
+from ptxlab.programs.log import AllocationRecord, HostFinding, Log
 from ptxlab.report import Diagnostic, Label, error, warning
 
 _NOTES, _OF_FREED = ("leak", "missing-device", "out-of-memory"), ("use-after-free", "double-free")

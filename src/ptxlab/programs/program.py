@@ -20,8 +20,9 @@ from ptxlab.programs.elf import Elf
 from ptxlab.programs.findings import findings_of
 from ptxlab.programs.library import make_library
 from ptxlab.programs.lines import HostLines
+from ptxlab.programs.log import LaunchCount, Log, RecordedLaunch, Recorder
 from ptxlab.programs.modules import Modules
-from ptxlab.programs.session import LaunchCount, Log, Process, RecordedLaunch, Recorder
+from ptxlab.programs.session import Process
 from ptxlab.report import Diagnostic, PtxError, error
 from ptxlab.toolchain.process import absolute_entries
 

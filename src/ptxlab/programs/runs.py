@@ -1,0 +1,174 @@
+"""Running what a process of a program has launched, and noting what is found."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.device.detectors import DETECTORS
+from ptxlab.device.host_memory import RawArguments
+from ptxlab.device.options import LaunchOptions
+from ptxlab.device.record import Record
+from ptxlab.emulate.launch import Interrupted, launch
+from ptxlab.ir.origin import at_origin
+from ptxlab.launch.contexts import context_of
+from ptxlab.programs.device_launches import take_launches
+from ptxlab.programs.device_memory import DeviceMemory
+from ptxlab.programs.host_memory import name_host_memory
+from ptxlab.programs.log import LaunchCount, Log, RecordedLaunch, Recorder
+from ptxlab.programs.messages import Frames
+from ptxlab.programs.queue import (
+    Queued,
+    QueuedCopy,
+    QueuedLaunch,
+    Team,
+    compare,
+    one_by_one,
+    parts_of,
+    perform,
+    stages_of,
+)
+from ptxlab.programs.repeats import Repeats
+from ptxlab.report import Diagnostic, KernelError, PtxError, Span
+
+_FAILURE, _NOT_SUPPORTED = 719, 801
+# What a GPU reports of a kernel that has stopped; of other faults, an unspecified failure.
+_FAULTS = {"out-of-bounds": 700, "use-after-free": 700, "missing-peer-access": 700,
+           "read-only-write": 700, "misaligned-access": 716, "trap": 719,
+           "assertion-failed": 710, "hang": 702, "timeout": 702}  # fmt: skip
+
+Ended = tuple[int, str]
+"""The error of CUDA, 0 for none, and what kernels printed."""
+
+
+class Runner:
+    """How kernels of a process run: in which memory, with which textures, and where findings go."""
+
+    def __init__(
+        self, connection: socket.socket, memory: DeviceMemory, log: Log, record: Recorder | None,
+        max_repeats: int | None, span_of: Callable[[Frames], Span | None],
+    ) -> None:  # fmt: skip
+        self.connection, self.memory, self.log, self.record, self.span_of = connection, memory, log, record, span_of
+        self.objects: dict[int, Any] = {}  # textures and surfaces
+        self.repeats = Repeats(max_repeats)
+        log.repeats.append(self.repeats)
+
+    def note(self, found: Iterable[Diagnostic], at: Frames) -> None:
+        """Keep findings, each once, with the place of the host."""
+        for one in (name_host_memory(one, self.connection) for one in found):
+            if one not in self.log.device:
+                self.log.launched_at[len(self.log.device)] = at
+                self.log.device.append(one)
+
+    def recorded(self, kernel: ir.Function) -> Record | None:
+        """What is to be recorded of the next launch of a kernel."""
+        return None if self.record is None else self.record(kernel.name, self.log)
+
+    def count(self, kernel: ir.Function) -> LaunchCount:
+        """How often a kernel was launched."""
+        return self.log.launches.setdefault(kernel.title, LaunchCount())
+
+    def run_queue(self, queue: Sequence[Queued]) -> Ended:
+        """Run all that the program has issued and has not waited for."""
+        return self._one_after_another(parts_of(queue) if queue else (), self._run_part)
+
+    def _one_after_another(self, parts: Iterable[Sequence[Queued]], run: Callable[[Sequence[Queued]], Ended]) -> Ended:
+        """Run parts of a queue until one fails."""
+        output = ""
+        for part in parts:
+            status, printed = run(part)
+            output += printed
+            if status:
+                return status, output
+        return 0, output
+
+    def _run_part(self, part: Sequence[Queued]) -> Ended:
+        """Run operations that are not all ordered, or a single one."""
+        copies = [one for one in part if isinstance(one, QueuedCopy)]
+        if len(copies) == len(part) or any(one.is_large for one in copies):
+            self.note(compare(copies, self.span_of), ())
+        return self._one_after_another(stages_of(part), self._run_stage)
+
+    def _run_stage(self, stage: Sequence[Queued]) -> Ended:
+        launches = [one for one in stage if isinstance(one, QueuedLaunch)]
+        if not launches:
+            for one in stage:
+                assert isinstance(one, QueuedCopy)
+                perform(one, self.memory.bytes_at)
+            return 0, ""
+        is_alone = len(stage) == 1 and self.memory.gpus == 1
+        return self.run_alone(launches[0]) if is_alone else self._run_together(stage, launches)
+
+    def run_alone(self, one: QueuedLaunch) -> Ended:
+        """Run a launch that nothing runs beside, unless it was run before and changed nothing."""
+        loaded, kernel, shape = one.loaded, one.kernel, one.options
+
+        def run() -> Ended:
+            return self._run(loaded.module, kernel, shape, one.data, one.frames)
+
+        if shape.record is not None or loaded.allocates:
+            return run()
+        key = id(loaded), kernel.name, shape.grid, shape.block, shape.cluster, shape.shared, shape.cooperative, one.data
+        variables = context_of(loaded.module).memory.variables
+        return self.repeats.run(key, lambda: self.memory.held(variables.values()), run)
+
+    def _run_together(self, part: Sequence[Queued], launches: Sequence[QueuedLaunch]) -> Ended:
+        team = Team(self.memory, self.memory.array_regions(), self.objects, self.memory.gpus, self.memory.may_access)
+        started = time.perf_counter()
+        try:
+            for module in {id(one.loaded): one.loaded.module for one in launches}.values():
+                context_of(module).refuse_wrong(module)
+            result = team.run(part, launches[0].options, self.span_of)
+        except Interrupted as stopped:
+            self.note(stopped.diagnostics, launches[0].frames if len(launches) == 1 else ())
+            raise
+        except (KernelError, PtxError) as wrong:
+            return self._refused(wrong, launches[0].loaded.module, launches[0].frames)
+        finally:
+            for one in launches:
+                self.count(one.kernel).seconds += (time.perf_counter() - started) / len(launches)
+        self.note(result.diagnostics, launches[0].frames if len(launches) == 1 else ())
+        return _status_of(result.diagnostics), result.output
+
+    def _refused(self, wrong: KernelError | PtxError, module: ir.Module, frames: Frames) -> Ended:
+        self.note(at_origin(module, wrong.diagnostics), frames)
+        return _NOT_SUPPORTED if any(one.code == "not-emulated" for one in wrong.diagnostics) else _FAILURE, ""
+
+    def _run(
+        self, module: ir.Module, kernel: ir.Function, options: LaunchOptions, data: bytes, frames: Frames
+    ) -> Ended:
+        """Run a kernel, and those that it launches."""
+        args = RawArguments(self.memory, one_by_one(kernel, data), self.objects)
+        context = context_of(module)
+        started = time.perf_counter()
+        try:
+            context.refuse_wrong(module)
+            result = launch(context.emulated(module), kernel, args, options)
+        except Interrupted as stopped:
+            self.note(stopped.diagnostics, frames)
+            raise
+        except (KernelError, PtxError) as wrong:
+            return self._refused(wrong, module, frames)
+        finally:
+            self.count(kernel).seconds += time.perf_counter() - started
+        self.note(result.diagnostics, frames)
+        if result.recording is not None:
+            self.log.recorded.append(RecordedLaunch(kernel.title, result, frames))
+        status, output = _status_of(result.diagnostics), result.output
+        for one in take_launches(module):
+            self.count(one.kernel).count += 1
+            shape = replace(options, grid=one.grid, block=one.block, shared=one.shared, cluster=None,
+                            cooperative=False, record=self.recorded(one.kernel))  # fmt: skip
+            failed, printed = self._run(module, one.kernel, shape, one.data, frames) if not status else (0, "")
+            status, output = status or failed, output + printed
+        return status, output
+
+
+def _status_of(found: list[Diagnostic]) -> int:
+    """The error that a GPU would report of a kernel, if it stopped."""
+    stopped = [one for one in found if one.level == "error" and one.code not in DETECTORS]
+    return next((_FAULTS.get(one.code, _FAILURE) for one in stopped), 0)
