@@ -3,7 +3,7 @@
     python -m tests.equal.strangers ROOT [--only PART ...] [--compiled FOLDER] [--output FILE] [--draw]
 
 ROOT has a folder for each project of `PROJECTS`, which are not part of this repository. `--compiled` keeps the PTX of a
-run for the next one. `--draw` prints the kernels that the seed draws, and nothing else: `strangers_list` has those of
+run for the next one. `--draw` prints the kernels that the seed draws, and nothing else: `projects` has those of
 them that a launch with arrays can run, `LEFT_OUT` says why not the others. The output has one row a kernel, with the
 answer, the line of a refusal, and the words of a difference; rows of kernels that are not compared again are kept.
 """
@@ -32,7 +32,8 @@ from ptxlab import ir
 from ptxlab.equal import Launch
 from ptxlab.syntax import format
 from ptxlab.toolchain import compilation, find
-from tests.equal.strangers_list import LEFT_OUT, STRANGERS, Stranger
+from tests.equal.projects import LEFT_OUT, STRANGERS
+from tests.equal.projects.stranger import Stranger
 
 PROJECTS = {  # the folder with kernels, and how many of them are drawn
     "llm.c": ("dev/cuda", 30), "SGEMM_CUDA": ("", 8), "LeetCUDA": ("kernels", 45), "polybench": ("CUDA", 14),
