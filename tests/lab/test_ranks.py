@@ -9,7 +9,7 @@ import ptxlab
 from ptxlab.lab import NodeViews, Server, write_page
 from ptxlab.trace import Traces
 from tests.lab.browser import Browser, chromium
-from tests.node.test_node import RELEASE, message_passing
+from tests.node.messages import RELEASE, message_passing
 
 
 def recorded(write: str = RELEASE, seed: int = 0) -> NodeViews:

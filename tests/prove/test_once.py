@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import ptxlab
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.prove import Verdict
-from tests.prove.test_prove import kernel, needs_solver
+from tests.prove.kernels import kernel, needs_solver
 
 STORE = "mul.wide.u32 %d0, %r0, 4; add.u64 %d0, %d0, %x; st.global.u32 [%d0], %t;"
 ELEMENT = f"mad.lo.u32 %r0, %r15, 64, %t; setp.ge.u32 %p0, %r0, %n; @%p0 bra END; {STORE}\nEND:"

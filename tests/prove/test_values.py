@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ptxlab
-from tests.prove.test_prove import kernel, needs_solver
+from tests.prove.kernels import kernel, needs_solver
 
 NESTED = """mov.u32 %r1, START; mov.u32 %r2, 0;
 A:

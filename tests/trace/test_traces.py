@@ -11,7 +11,7 @@ import ptxlab
 from ptxlab.kernels.collectives import Group, all_reduce
 from ptxlab.trace.accesses import GLOBAL
 from ptxlab.trace.trace import Trace
-from tests.node.test_node import RELEASE, message_passing
+from tests.node.messages import RELEASE, message_passing
 
 
 def recorded(seed: int, path: Path | None = None, write: str = RELEASE) -> ptxlab.Result:
