@@ -16,7 +16,6 @@ ROOT = Path(ptxlab.__file__).parent
 EXEMPT = {
     "emulate/translate/special.py": "gives each special register its value",
     "emulate/translate/lane_text.py": "reads instructions of LLVM, of which one is called `shl`, too",
-    "estimate/bounds.py": "reads how often tensor cores multiplied, by unit, of which one is called `tcgen05`",
     "equal/reference.py": "knows functions of NumPy and torch by their names, of which one is `rsqrt`",
     "equal/torch_functions.py": "the same",
     "prove/terms.py": "gives each special register its symbol",

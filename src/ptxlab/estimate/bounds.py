@@ -115,8 +115,9 @@ def least(blocks: Sequence[BasicBlock], work: Work, traffic: Traffic, shape: Sha
     """How long units are busy at the rates of a data sheet: no launch is faster, however well all of it overlaps."""
     read, written = traffic.from_dram(shape.blocks)
     issued = {one.address: block.times for block in blocks for one in block.instructions}
-    rows = 128 * work.mmas.get("tcgen05", 0.0)  # each reads 32 bytes of a row and of a column, of at most 128 rows
-    columns = max(work.operands.get("tcgen05", 0.0) / 32 - rows, 0.0)
+    # An MMA whose operands are counted reads 32 bytes of a row and of a column, of at most 128 rows.
+    rows = 128 * sum(work.mmas[unit] for unit, size in work.operands.items() if size)
+    columns = max(sum(work.operands.values()) / 32 - rows, 0.0)
     cycles = {
         ISSUE: sum(issued.values()) / ceiling.schedulers,
         SHARED: traffic.shared,
