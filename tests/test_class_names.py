@@ -11,15 +11,7 @@ OWN_LANGUAGE = ("kernels/", "litmus/", "frameworks/")
 REASONS = {
     "Access": "one thing, as the table declares it, as detectors keep it and as proofs compare it",
     "Array": "what each door calls an array among its arguments; `device.arrays` has the protocol of all of them",
-    "Declaration": "a statement of PTX, a kernel that another calls, a function of the emulator in LLVM IR",
-    "Effects": "what a form does, what the instructions of a function do to registers, and a proof's notes of both",
-    "Linear": "sums of multiples: of registers modulo their width, of sizes in schedules, of lanes in LLVM IR",
     "Loop": "a loop: of basic blocks, of a schedule's tree, of a proof's terms",
-    "Multicast": "an argument of launches, the protocol of the table, and a step of schedules",
-    "Operation": "a word of the table, a builtin of native code, a node of an algorithm, an entry of a stream",
-    "Pair": "two of them: operands `p|q`, a product and its sum, two threads of a proof",
-    "Segment": "translation makes them and a trace has them; a proof cuts at barriers only",
-    "Step": "of a value, of a schedule, of a course of optimizations",
     "TensorMemory": "the protocol of the table, what translates it, and what kernels in Python allocate",
     "Verdict": "the answer of `equal`, `prove` and `verify`",
 }

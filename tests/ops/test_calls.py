@@ -9,7 +9,7 @@ import pytest
 
 from ptxlab import kernels
 from ptxlab.ops import calls, operators
-from ptxlab.ops.callees import Argument, Declaration, calls_of
+from ptxlab.ops.callees import Argument, CalledKernel, calls_of
 from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.matrices import Matrix
 from ptxlab.ops.operators import Gradient, Operator
@@ -122,7 +122,7 @@ def test_what_needs_a_gradient_is_for_the_operator_or_refused(started: list[list
 
 
 def test_a_declared_function_may_write_in_place_what_it_reads_there(started: list[list[int]]) -> None:
-    declared = Declaration(
+    declared = CalledKernel(
         {"x": Argument(("f32",), 0)},
         {"out": Argument(("f32",), 1, in_place="x")},
         lambda x, eps: None,

@@ -20,7 +20,7 @@ from math import prod
 from typing import NamedTuple
 
 from ptxlab import ir
-from ptxlab.ir.effects import Effects
+from ptxlab.ir.effects import RegisterEffects
 from ptxlab.ir.flow import Flow, flow_of
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Match, Operation, Type
@@ -70,9 +70,9 @@ class Facts:
         return flow_of(self.function)
 
     @cached_property
-    def effects(self) -> Effects:
+    def effects(self) -> RegisterEffects:
         """The registers that each instruction reads and writes."""
-        return Effects(self.instructions, self.matches)
+        return RegisterEffects(self.instructions, self.matches)
 
     @cached_property
     def chains(self) -> Chains:

@@ -12,7 +12,7 @@ from ptxlab.isa import Jump, Match
 Registers = tuple[int, ...]
 
 
-class Effects:
+class RegisterEffects:
     """What the instructions of a function do to its registers; `reads[i]` and `writes[i]` belong to instruction i."""
 
     __slots__ = ("reads", "writes")

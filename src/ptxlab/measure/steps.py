@@ -25,7 +25,7 @@ VERSIONS = {"sm_103a": "8.8"}
 
 
 @dataclass(frozen=True)
-class Step:
+class OptimizationStep:
     """One way to compute something: its launches on small data, which the emulator runs, and those on large data."""
 
     name: str
@@ -38,7 +38,7 @@ class Step:
 class Steps:
     """The steps of a kernel: what the emulator runs them on, and what their grids are counted for besides."""
 
-    rows: Sequence[Step]
+    rows: Sequence[OptimizationStep]
     small: str
     large: str = ""
     targets: Sequence[str] = ("sm_100a", "sm_103a")
@@ -53,7 +53,7 @@ class Steps:
             f"{' and '.join(self.targets)}{large}. Bytes are in KiB.\n\n{table}"
         )
 
-    def row(self, step: Step) -> dict[str, str]:
+    def row(self, step: OptimizationStep) -> dict[str, str]:
         """What is known of a step, by the name of the column; what it does not do is empty."""
         counted = [launch.run(device="cpu").counters for launch in step.launches]
         tma = _sum(counted, "tma")
@@ -93,7 +93,7 @@ def spell_gpu(name: str) -> str:
     return f"{'an' if name[0] in 'AHLR' else 'a'} {name}"
 
 
-def _resources(step: Step, targets: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _resources(step: OptimizationStep, targets: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What ptxas says of the last launch of a step, for each target."""
     launch = step.launches[-1]
     found = [resources_of(launch, target) for target in targets]
@@ -102,7 +102,7 @@ def _resources(step: Step, targets: Sequence[str]) -> Iterator[tuple[str, str]]:
     yield "bytes spilled", _same([str(one.spill_stores + one.spill_loads) for one in found])
 
 
-def _waves(step: Step, target: str, columns: int) -> Iterator[tuple[str, str]]:
+def _waves(step: OptimizationStep, target: str, columns: int) -> Iterator[tuple[str, str]]:
     """How many blocks an SM holds, and how often all SMs are filled with large data."""
     launch = step.launches[-1]
     needs = resources_of(launch, target)

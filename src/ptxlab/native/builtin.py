@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .expressions import Expressions
 
 
-class Operation:
+class Builtin:
     """The two parts of an operation: `infer` gives the type of its result, `raw` its value."""
 
     __slots__ = ("infer", "raw")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import operations
-from .builtin import Operation, fixed, type_argument
+from .builtin import Builtin, fixed, type_argument
 from .functions import Signature
 from .inference import U8, U64, Constant, Inference, Inferred, pointee
 from .types import Integer, PointerType, Type, memory_name, pointer_to
@@ -148,20 +148,20 @@ def _compare_exchange(e: Expressions, node: ast.Call) -> str:
     return e.builder.value(f"extractvalue {{ {type.llvm}, i1 }} {pair}, 0")
 
 
-OPERATIONS: dict[Any, Operation] = {
-    operations.array: Operation(_infer_array, _array),
-    operations.scratch: Operation(_infer_array, _scratch),
-    operations.cast: Operation(_infer_cast, _cast),
-    operations.address_of: Operation(_infer_address, _address),
-    operations.function_pointer: Operation(fixed(pointer_to(U8)), _function_pointer),
-    operations.call: Operation(_infer_cast, _call),
-    operations.copy_bytes: Operation(fixed(None), _copy),
-    operations.fill_bytes: Operation(fixed(None), _fill),
-    operations.atomic_load: Operation(_of_element, _atomic_load),
-    operations.atomic_store: Operation(fixed(None), _atomic_store),
-    operations.atomic_add: Operation(_of_element, _atomic("add")),
-    operations.atomic_and: Operation(_of_element, _atomic("and")),
-    operations.atomic_or: Operation(_of_element, _atomic("or")),
-    operations.atomic_exchange: Operation(_of_element, _atomic("xchg")),
-    operations.atomic_compare_exchange: Operation(_of_element, _compare_exchange),
+OPERATIONS: dict[Any, Builtin] = {
+    operations.array: Builtin(_infer_array, _array),
+    operations.scratch: Builtin(_infer_array, _scratch),
+    operations.cast: Builtin(_infer_cast, _cast),
+    operations.address_of: Builtin(_infer_address, _address),
+    operations.function_pointer: Builtin(fixed(pointer_to(U8)), _function_pointer),
+    operations.call: Builtin(_infer_cast, _call),
+    operations.copy_bytes: Builtin(fixed(None), _copy),
+    operations.fill_bytes: Builtin(fixed(None), _fill),
+    operations.atomic_load: Builtin(_of_element, _atomic_load),
+    operations.atomic_store: Builtin(fixed(None), _atomic_store),
+    operations.atomic_add: Builtin(_of_element, _atomic("add")),
+    operations.atomic_and: Builtin(_of_element, _atomic("and")),
+    operations.atomic_or: Builtin(_of_element, _atomic("or")),
+    operations.atomic_exchange: Builtin(_of_element, _atomic("xchg")),
+    operations.atomic_compare_exchange: Builtin(_of_element, _compare_exchange),
 }

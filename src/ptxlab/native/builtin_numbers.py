@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import operations, types
-from .builtin import Operation, fixed, intrinsic, of_argument, type_argument
+from .builtin import Builtin, fixed, intrinsic, of_argument, type_argument
 from .inference import BOOLEAN, U32, U64, Constant, Inference, Inferred
 from .types import Float, Integer
 
@@ -131,23 +131,23 @@ def _trap(e: Expressions, node: ast.Call) -> str:
     return ""
 
 
-OPERATIONS: dict[Any, Operation] = {
-    builtins.min: Operation(_infer_extreme, _extreme("min")),
-    builtins.max: Operation(_infer_extreme, _extreme("max")),
-    builtins.abs: Operation(of_argument(0), _absolute),
-    builtins.len: Operation(_infer_length, _never),
-    types.size_of: Operation(_infer_layout, _never),
-    types.offset_of: Operation(_infer_layout, _never),
-    operations.count_ones: Operation(fixed(U32), _count_ones),
-    operations.leading_zeros: Operation(fixed(U32), _of_bits("ctlz", "i1 false")),
-    operations.trailing_zeros: Operation(fixed(U32), _of_bits("cttz", "i1 false")),
-    operations.reverse_bits: Operation(_infer_given, _of_bits("bitreverse")),
-    operations.float_bits: Operation(_infer_pattern, _pattern),
-    operations.bits_float: Operation(_infer_given, _from_pattern),
-    operations.truncate: Operation(_infer_given, _truncate),
-    operations.sqrt: Operation(of_argument(0), _root),
-    operations.fma: Operation(_infer_given, _fused),
-    operations.likely: Operation(fixed(BOOLEAN), _expect("true")),
-    operations.unlikely: Operation(fixed(BOOLEAN), _expect("false")),
-    operations.trap: Operation(fixed(None), _trap),
+OPERATIONS: dict[Any, Builtin] = {
+    builtins.min: Builtin(_infer_extreme, _extreme("min")),
+    builtins.max: Builtin(_infer_extreme, _extreme("max")),
+    builtins.abs: Builtin(of_argument(0), _absolute),
+    builtins.len: Builtin(_infer_length, _never),
+    types.size_of: Builtin(_infer_layout, _never),
+    types.offset_of: Builtin(_infer_layout, _never),
+    operations.count_ones: Builtin(fixed(U32), _count_ones),
+    operations.leading_zeros: Builtin(fixed(U32), _of_bits("ctlz", "i1 false")),
+    operations.trailing_zeros: Builtin(fixed(U32), _of_bits("cttz", "i1 false")),
+    operations.reverse_bits: Builtin(_infer_given, _of_bits("bitreverse")),
+    operations.float_bits: Builtin(_infer_pattern, _pattern),
+    operations.bits_float: Builtin(_infer_given, _from_pattern),
+    operations.truncate: Builtin(_infer_given, _truncate),
+    operations.sqrt: Builtin(of_argument(0), _root),
+    operations.fma: Builtin(_infer_given, _fused),
+    operations.likely: Builtin(fixed(BOOLEAN), _expect("true")),
+    operations.unlikely: Builtin(fixed(BOOLEAN), _expect("false")),
+    operations.trap: Builtin(fixed(None), _trap),
 }

@@ -7,7 +7,7 @@ import builtins
 from typing import TYPE_CHECKING, Any
 
 from . import builtin_memory, builtin_numbers, operations
-from .builtin import Operation
+from .builtin import Builtin
 from .functions import Signature, passed
 from .functions import signature as signature_of
 from .inference import BOOLEAN, Inference, Inferred
@@ -88,4 +88,4 @@ def _conversion(e: Expressions, argument: ast.expr, to: Type) -> str:
     return e.cast(argument, to)
 
 
-_OPERATIONS: dict[Any, Operation] = builtin_numbers.OPERATIONS | builtin_memory.OPERATIONS
+_OPERATIONS: dict[Any, Builtin] = builtin_numbers.OPERATIONS | builtin_memory.OPERATIONS

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ptxlab.node.operations import Operation, after
+from ptxlab.node.operations import StreamOperation, after
 
 if TYPE_CHECKING:
     from ptxlab.node.machine import Node
@@ -18,13 +18,13 @@ class Graph:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self.operations: list[Operation] = []
-        self._ran: set[Operation] = set()
+        self.operations: list[StreamOperation] = []
+        self._ran: set[StreamOperation] = set()
 
-    def run(self, before: set[Operation]) -> set[Operation]:
+    def run(self, before: set[StreamOperation]) -> set[StreamOperation]:
         """Add its operations to the node after others, and after its last run; those that end it."""
         before = after(before | self._ran)
-        made: dict[Operation, Operation] = {}
+        made: dict[StreamOperation, StreamOperation] = {}
         for one in self.operations:
             made[one] = replace(one, before={made[other] for other in one.before} or before, stream=None)
             self.node.add(made[one])

@@ -27,7 +27,7 @@ from ptxlab.launch import EXPLORED, module_of
 from ptxlab.launch.contexts import context_of
 from ptxlab.node.arrays import Array, Memory, in_host_memory
 from ptxlab.node.graphs import Graph, capture
-from ptxlab.node.operations import Operation, after
+from ptxlab.node.operations import StreamOperation, after
 from ptxlab.node.streams import Event, Stream
 from ptxlab.report import KernelError, is_failure
 from ptxlab.services import service
@@ -113,7 +113,7 @@ class Node:
                 device.peers.update(range(gpus))
         self.capturing: Graph | None = None
         self.order = STREAMS  # how messages say that the host orders launches
-        self._queue: list[Operation] = []
+        self._queue: list[StreamOperation] = []
         self._modules: dict[tuple[int, int], tuple[ir.Module, str, ModuleMemory]] = {}
 
     def __len__(self) -> int:
@@ -127,7 +127,7 @@ class Node:
     def __iter__(self) -> Iterator[Device]:
         return iter(self._devices)
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: StreamOperation) -> None:
         """Take an operation to run, or to capture; so many that no more can run together are run first."""
         if self.capturing is not None:
             self.capturing.operations.append(operation)
@@ -236,7 +236,7 @@ class Node:
             self._restore(before)
 
     def _explored(
-        self, queue: Sequence[Operation], detectors: bool | Iterable[str], timeout: float | None
+        self, queue: Sequence[StreamOperation], detectors: bool | Iterable[str], timeout: float | None
     ) -> ExploredTeam:
         from ptxlab.emulate.search.explore import ExploredTeam
 
@@ -246,7 +246,7 @@ class Node:
         options = LaunchOptions(1, 1, detectors=detectors, timeout=timeout, gpu=self.gpu)
         return ExploredTeam(self._grids(queue, options), self._space)
 
-    def _follow(self, queue: Sequence[Operation], schedule: str | Sequence[int], **options: Any) -> Result:
+    def _follow(self, queue: Sequence[StreamOperation], schedule: str | Sequence[int], **options: Any) -> Result:
         """Run operations once by a schedule that an exploration names."""
         from ptxlab.emulate.search.explore import follow, read_schedule
 
@@ -257,7 +257,7 @@ class Node:
         if self.capturing is not None:
             raise RuntimeError("a graph is being captured, which nothing can be waited for in")
 
-    def _try(self, queue: Sequence[Operation], seeds: Sequence[int], options: dict[str, Any]) -> Result:
+    def _try(self, queue: Sequence[StreamOperation], seeds: Sequence[int], options: dict[str, Any]) -> Result:
         """Run operations under several schedules, from the same memory, until one of them finds something."""
         if not seeds:
             raise ValueError("`seeds` is empty: name at least one")
@@ -281,19 +281,19 @@ class Node:
         result.coverage = Coverage(tuple(schedules))
         return result
 
-    def _run(self, queue: Sequence[Operation], options: LaunchOptions) -> Result:
+    def _run(self, queue: Sequence[StreamOperation], options: LaunchOptions) -> Result:
         return run_team(self._grids(queue, options), self._space())
 
     def _space(self) -> AddressSpace:
         return AddressSpace(list(self.memory.regions.values()))
 
-    def _grids(self, queue: Sequence[Operation], options: LaunchOptions) -> list[TeamGrid]:
+    def _grids(self, queue: Sequence[StreamOperation], options: LaunchOptions) -> list[TeamGrid]:
         numbers = {id(operation): number for number, operation in enumerate(queue)}
         kernels = Counter(operation.rank for operation in queue if operation.is_kernel)
         return [self._grid(operation, numbers, kernels, options) for operation in queue]
 
     def _grid(
-        self, operation: Operation, numbers: dict[int, int], kernels: Counter[int], options: LaunchOptions
+        self, operation: StreamOperation, numbers: dict[int, int], kernels: Counter[int], options: LaunchOptions
     ) -> TeamGrid:
         """An operation as the emulator runs it."""
         device = self[operation.rank]
@@ -384,7 +384,7 @@ def _recorded(options: LaunchOptions, number: int) -> LaunchOptions:
     return replace(options, record=options.record.at(options.record.path / f"{number:03}.ptxtrace"))
 
 
-def _title(operation: Operation, kernels: int) -> str:
+def _title(operation: StreamOperation, kernels: int) -> str:
     """`rank 1`; with the name of the kernel where several run there."""
     if not operation.is_kernel or kernels < 2:
         return operation.title

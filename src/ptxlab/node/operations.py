@@ -91,7 +91,7 @@ done:
 
 
 @dataclass(eq=False)
-class Operation:
+class StreamOperation:
     """A kernel with its arguments, or a copy or a fill, on a stream of a GPU."""
 
     kernel: ir.Function
@@ -103,7 +103,7 @@ class Operation:
     rank: int
     title: str
     """`rank 1`, or `the copy to x of rank 1`."""
-    before: set[Operation]
+    before: set[StreamOperation]
     """Those that it follows directly, which are complete when it starts."""
     host_line: Span | None
     stream: Stream | None = None
@@ -113,7 +113,7 @@ class Operation:
     is_complete: bool = field(default=False)
 
 
-def after(operations: Iterable[Operation]) -> set[Operation]:
+def after(operations: Iterable[StreamOperation]) -> set[StreamOperation]:
     """Those operations, without what has run, and without those that others of them follow directly."""
     left = {operation for operation in operations if not operation.is_complete}
     return left.difference(*(operation.before for operation in left))

@@ -13,7 +13,7 @@ from ptxlab.device.structures import leaves
 from ptxlab.node.arrays import Array
 from ptxlab.node.graphs import Graph
 from ptxlab.node.host_lines import host_line
-from ptxlab.node.operations import THREADS, Operation, after, copy_kernel, fill_kernel
+from ptxlab.node.operations import THREADS, StreamOperation, after, copy_kernel, fill_kernel
 
 if TYPE_CHECKING:
     from ptxlab.author import Kernel
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Event:
     """A point of a stream: what was launched on it before."""
 
-    def __init__(self, operations: set[Operation], graph: Graph | None) -> None:
+    def __init__(self, operations: set[StreamOperation], graph: Graph | None) -> None:
         self.operations, self.graph = operations, graph
 
 
@@ -33,14 +33,14 @@ class Stream:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.number, device.streams = device.streams, device.streams + 1
-        self._every: dict[Graph | None, set[Operation]] = {}  # what the next operation follows, of each capture
+        self._every: dict[Graph | None, set[StreamOperation]] = {}  # what the next operation follows, of each capture
 
     @property
-    def _last(self) -> set[Operation]:
+    def _last(self) -> set[StreamOperation]:
         return self._every.get(self.device.node.capturing, set())
 
     @_last.setter
-    def _last(self, operations: set[Operation]) -> None:
+    def _last(self, operations: set[StreamOperation]) -> None:
         self._every[self.device.node.capturing] = operations
 
     def launch(
@@ -124,7 +124,7 @@ class Stream:
         is_kernel: bool,
     ) -> None:
         before = after(self._last)
-        operation = Operation(
+        operation = StreamOperation(
             kernel,
             grid,
             block,

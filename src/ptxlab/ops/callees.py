@@ -39,7 +39,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Declaration:
+class CalledKernel:
     """A kernel to call: what it reads and writes, by name.
 
     `check` refuses arrays that do not go together, `results` gives the forms of what is written, and `make` makes the
@@ -60,12 +60,12 @@ class Declaration:
 Prepare = Callable[[Sequence[Any], Sequence[Any], tuple[Any, ...]], Call]
 
 
-def calls_of(declared: Declaration, operator: Operator) -> Calls:
+def calls_of(declared: CalledKernel, operator: Operator) -> Calls:
     """The function that starts it; options are a tuple."""
     return Calls(prepare_of(declared), operator)
 
 
-def prepare_of(declared: Declaration) -> Prepare:
+def prepare_of(declared: CalledKernel) -> Prepare:
     """What checks a call of it and prepares its launch."""
 
     def prepare(read: Sequence[Array | str | None], written: Sequence[Array], how: tuple[object, ...]) -> Call:
@@ -119,7 +119,7 @@ def _check_result(name: str, wanted: Argument, given: Array, form: Form) -> Matr
 
 
 def _check_places(
-    declared: Declaration, seen: Sequence[Matrix | None], targets: Sequence[Matrix | None]
+    declared: CalledKernel, seen: Sequence[Matrix | None], targets: Sequence[Matrix | None]
 ) -> list[tuple[int, int]]:
     """Refuse arrays on different devices, and results over what is read; which pairs may be the same array."""
     read = [(name, one) for name, one in zip(declared.read, seen, strict=True) if one is not None]

@@ -12,7 +12,7 @@ from ptxlab.kernels.decode_attention import HOST_BLOCKS, SIZES, attend, workspac
 from ptxlab.kernels.decode_attention.plan import KEYS
 from ptxlab.launch.launches import Launch
 from ptxlab.ops import jax_functions
-from ptxlab.ops.callees import Argument, Declaration, calls_of
+from ptxlab.ops.callees import Argument, CalledKernel, calls_of
 from ptxlab.ops.calls import Calls
 from ptxlab.ops.matrices import HALVES, ROW, Matrix
 from ptxlab.ops.operators import Operator, is_traced
@@ -136,7 +136,7 @@ def _check_lengths(k: Any, lengths: Any, table: Any) -> None:
     check_table(lengths, own, k.shape[1], k.shape[0])
 
 
-_DECLARED = Declaration(
+_DECLARED = CalledKernel(
     {
         "q": Argument(HALVES, 0, is_aligned=True),
         "k_cache": Argument(_CACHES, 1, is_dense=False),

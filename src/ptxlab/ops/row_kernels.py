@@ -12,7 +12,7 @@ from ptxlab.kernels.rms_norm import fused
 from ptxlab.kernels.rms_norm.kernel import Form as Fusion
 from ptxlab.kernels.softmax import read_once as softmax_of_rows
 from ptxlab.launch.launches import Launch
-from ptxlab.ops.callees import Argument, Declaration, Form, prepare_of
+from ptxlab.ops.callees import Argument, CalledKernel, Form, prepare_of
 from ptxlab.ops.calls import BoundLaunch, Call
 from ptxlab.ops.checks import require
 from ptxlab.ops.matrices import Matrix, empty, filled, look
@@ -38,7 +38,7 @@ def _like_x(x: Matrix, *others: Matrix | float) -> list[Form]:
     return [(x.shape, x.type)]
 
 
-SOFTMAX = Declaration(
+SOFTMAX = CalledKernel(
     {"x": _X}, {"out": Argument(FLOATS, 1, in_place="x")}, _check_rows, _like_x, softmax_of_rows
 )  # fmt: skip
 
@@ -49,7 +49,7 @@ def _check_layer_norm(x: Matrix, weight: Matrix, bias: Matrix, epsilon: float) -
     _require_vector("bias", bias, x)
 
 
-LAYER_NORM = Declaration(
+LAYER_NORM = CalledKernel(
     {"x": _X, "weight": Argument(FLOATS, 1), "bias": Argument(FLOATS, 2)},
     {"out": Argument(FLOATS, 3, in_place="x")},
     _check_layer_norm,
@@ -71,7 +71,7 @@ def _rms_norm(x: Array, weight: Array, out: Array, epsilon: float) -> Launch:
     return fused(x, weight, out, 0, 0, 0, epsilon=epsilon, form=Fusion())
 
 
-RMS_NORM = Declaration({"x": _X, "weight": _WEIGHT}, {"out": _OUT}, _check_rms_norm, _like_x, _rms_norm)
+RMS_NORM = CalledKernel({"x": _X, "weight": _WEIGHT}, {"out": _OUT}, _check_rms_norm, _like_x, _rms_norm)
 
 
 def _check_added(x: Matrix, residual: Matrix, weight: Matrix, epsilon: float) -> None:
@@ -85,7 +85,7 @@ def _add_rms_norm(
     return fused(x, weight, out, residual, summed, 0, epsilon=epsilon, form=Fusion(residual=True))
 
 
-ADD_RMS_NORM = Declaration(
+ADD_RMS_NORM = CalledKernel(
     {"x": _X, "residual": _RESIDUAL, "weight": _WEIGHT},
     {"out": _OUT, "the sum": _SUM},
     _check_added,
@@ -122,7 +122,7 @@ def _quantized(
     return fused(x, weight, out, residual, summed, scale if is_whole else scales, epsilon=epsilon, form=fusion)
 
 
-QUANTIZED_RMS_NORM = Declaration(
+QUANTIZED_RMS_NORM = CalledKernel(
     {"x": _X, "weight": _WEIGHT, "residual": _RESIDUAL, "quantize": Argument(("f32",), 5)},
     {"out": Argument(("e4m3",), 2), "the sum": _SUM, "the scales": Argument(("f32",), 5)},
     _check_quantized,
@@ -140,7 +140,7 @@ def _check_cross_entropy(x: Matrix, targets: Matrix, *others: int) -> None:
     require("targets", targets, x.shape[:-1], targets.type, ": one for each row")
 
 
-CROSS_ENTROPY = Declaration(
+CROSS_ENTROPY = CalledKernel(
     {"x": _X, "targets": _CLASSES},
     {"the loss": Argument(("f32",), 2), "the logarithms": Argument(("f32",), 3)},
     _check_cross_entropy,
@@ -175,7 +175,7 @@ def prepare_sum(read: Sequence[Array], written: Sequence[object], how: tuple[int
     return Call(results, steps, arrays, scratch=scratch)
 
 
-CROSS_ENTROPY_GRADIENT = Declaration(
+CROSS_ENTROPY_GRADIENT = CalledKernel(
     {
         "x": _X,
         "targets": _CLASSES,

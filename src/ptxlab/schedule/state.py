@@ -68,7 +68,7 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
-class Multicast:
+class MulticastCopy:
     """What is copied of an array is for so many blocks: those with tiles beside each other in a part."""
 
     array: str
@@ -138,7 +138,7 @@ class State:
     pipeline: Pipeline | None = None
     specialized: bool = False
     """Whether a warp of its own has TMA copy."""
-    multicast: Multicast | None = None
+    multicast: MulticastCopy | None = None
     persistent: bool = False
     """Whether a block computes tile after tile."""
     tensors: tuple[Tensor, ...] = ()

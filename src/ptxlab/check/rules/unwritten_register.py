@@ -45,7 +45,7 @@ from collections.abc import Hashable, Iterator
 
 from ptxlab import ir
 from ptxlab.check.paths import Ways
-from ptxlab.ir.effects import Effects, registers_in
+from ptxlab.ir.effects import RegisterEffects, registers_in
 from ptxlab.isa import Match, Operation
 from ptxlab.report import Diagnostic, Label, warning
 from ptxlab.values import dataclass
@@ -143,7 +143,7 @@ def _is_conditional(facts: FunctionFacts, at: int, register: int) -> bool:
     return register in {r.index for r in registers_in(instruction.operands[0])}
 
 
-def _summary(effects: Effects, start: int, end: int) -> tuple[int, int]:
+def _summary(effects: RegisterEffects, start: int, end: int) -> tuple[int, int]:
     """The registers that a block reads before it writes them, and those that it writes, as bits."""
     read: set[int] = set()
     written: set[int] = set()
@@ -165,7 +165,7 @@ def _bits(registers: set[int]) -> int:
     return int.from_bytes(digits, "little")
 
 
-def _reads(effects: Effects, start: int, end: int, missing: int) -> Iterator[tuple[int, int]]:
+def _reads(effects: RegisterEffects, start: int, end: int, missing: int) -> Iterator[tuple[int, int]]:
     written: set[int] = set()
     for at in range(start, end):
         for register in effects.reads[at]:

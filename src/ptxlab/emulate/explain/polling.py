@@ -10,7 +10,7 @@ from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.translate.loops import loops_of
 from ptxlab.emulate.translate.polled import polled_address, reads_shared
-from ptxlab.ir.effects import Effects
+from ptxlab.ir.effects import RegisterEffects
 from ptxlab.ir.flow import Flow, flow_of
 from ptxlab.ir.shapes import match_of
 
@@ -59,7 +59,7 @@ def polled_by(launch: RunningLaunch, thread: ThreadSnapshot, spin: Spin) -> int 
     elif isinstance(address.base, ir.Register):
         slot = dict(launch.compiled.facts["address_slots"]).get(spin.look)
         loop = [code[number][1] for number in spin.inside]
-        writes = Effects(loop, [match_of(instruction) for instruction in loop]).writes
+        writes = RegisterEffects(loop, [match_of(instruction) for instruction in loop]).writes
         if slot is None or any(address.base.index in written for written in writes):
             return None
         base = int.from_bytes(ctypes.string_at(thread.frame + slot, address.base.type.width // 8), "little")

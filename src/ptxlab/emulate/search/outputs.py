@@ -15,7 +15,7 @@ from ptxlab.device.multicast import Multicast
 from ptxlab.device.structures import leaves
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.device.textures import Surface
-from ptxlab.ir.effects import Effects
+from ptxlab.ir.effects import RegisterEffects
 from ptxlab.ir.shapes import match_of
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def order_of_atomics(kernel: ir.Function) -> Cause | None:
     for function in layout.reachable(module, kernel):
         instructions = list(function.instructions())
         matches = [match_of(one) for one in instructions]
-        effects = Effects(instructions, matches)
+        effects = RegisterEffects(instructions, matches)
         read = {register for registers in effects.reads for register in registers}
         for instruction, match, written in zip(instructions, matches, effects.writes, strict=True):
             if match is None or all(access.kind != "update" for access in match.effects.accesses):

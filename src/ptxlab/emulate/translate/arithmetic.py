@@ -16,7 +16,7 @@ from ptxlab.report import KernelError
 from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.translate.contraction import Pairs
+    from ptxlab.emulate.translate.contraction import ProductSums
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Arithmetic:
         fused = sha256(repr(sorted(self.fused.items())).encode()).hexdigest() if self.fused else ""
         return f"{self.architecture} {self.contract} {fused}"
 
-    def choose(self, name: str, pairs: Pairs) -> Fused:
+    def choose(self, name: str, pairs: ProductSums) -> Fused:
         """What to contract in a function."""
         if self.contract == "all":
             return Fused({pair.sum: pair.operand for pair in pairs.first_of_each()})

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxlab import ir
-from ptxlab.ir.effects import Effects
+from ptxlab.ir.effects import RegisterEffects
 from ptxlab.isa.special_registers import SpecialKind
 
 
-def timed_registers(instructions: Sequence[ir.Instruction], effects: Effects) -> frozenset[int]:
+def timed_registers(instructions: Sequence[ir.Instruction], effects: RegisterEffects) -> frozenset[int]:
     """The registers, by their numbers, that depend on a clock and not on what they were before."""
     leads_to: dict[int, set[int]] = {}
     clocks: set[int] = set()

@@ -1,7 +1,7 @@
 """Products and sums of a function that become one instruction, which rounds once.
 
-`Pairs` finds what PTX lets a compiler contract. `contract` replaces the sums that were chosen by instructions on the
-factors and the addend, each at its own position, so that everything that counts instructions stays as it was. The
+`ProductSums` finds what PTX lets a compiler contract. `contract` replaces the sums that were chosen by instructions on
+the factors and the addend, each at its own position, so that everything that counts instructions stays as it was. The
 product is still computed for whatever else reads it.
 """
 
@@ -35,7 +35,7 @@ MOST_STEPS = 1_000_000  # blocks that are searched for where values come from
 
 
 @dataclass(frozen=True)
-class Pair:
+class ProductSum:
     """A sum, by its position among the instructions of its function, and the product that is one of its operands."""
 
     sum: int
@@ -49,7 +49,7 @@ class Pair:
         return self.sum, self.operand
 
 
-class Pairs:
+class ProductSums:
     """What may be contracted in a function."""
 
     def __init__(self, function: ir.Function) -> None:
@@ -58,7 +58,7 @@ class Pairs:
         self._facts = FunctionFacts(function, self.instructions, self.matches)
 
     @cached_property
-    def all(self) -> dict[tuple[int, int], Pair]:
+    def all(self) -> dict[tuple[int, int], ProductSum]:
         """All of them, by their choices: a sum of two products has two."""
         products = [m is not None and is_product(m) for m in self.matches]
         if not any(products):
@@ -72,9 +72,9 @@ class Pairs:
                         found[pair.choice] = pair
         return found
 
-    def first_of_each(self) -> list[Pair]:
+    def first_of_each(self) -> list[ProductSum]:
         """One pair for each sum, that of its first operand if both are products, as ptxas prefers."""
-        chosen: dict[int, Pair] = {}
+        chosen: dict[int, ProductSum] = {}
         for pair in self.all.values():
             chosen.setdefault(pair.sum, pair)
         return list(chosen.values())
@@ -118,7 +118,7 @@ class Pairs:
         type = None if match is None else match.expected[0].type
         return type is not None and type.width == 16
 
-    def is_stable(self, pair: Pair, operand: ir.Operand) -> bool:
+    def is_stable(self, pair: ProductSum, operand: ir.Operand) -> bool:
         """Whether a factor is at the sum what it was at the product."""
         if not isinstance(operand, ir.Register):
             return isinstance(operand, ir.Immediate)
@@ -145,7 +145,7 @@ class Pairs:
             at, read = written, self.instructions[written].operands[1]
         return False
 
-    def _pair(self, at: int, operand: int, products: Sequence[bool]) -> Pair | None:
+    def _pair(self, at: int, operand: int, products: Sequence[bool]) -> ProductSum | None:
         """The product that an operand of a sum is, perhaps after copies."""
         total = self.matches[at]
         instruction = self.instructions[at]
@@ -159,7 +159,7 @@ class Pairs:
             if written is None or match is None or total is None:
                 return None
             if products[written]:
-                return Pair(at, written, operand, is_negated) if agree(match, total) else None
+                return ProductSum(at, written, operand, is_negated) if agree(match, total) else None
             if not self._is_copy(written):
                 return None
             is_negated ^= negates(match)
@@ -189,7 +189,7 @@ class Pairs:
 
 
 def contract(
-    pairs: Pairs, chosen: Mapping[int, int], folds: Sequence[int] = ()
+    pairs: ProductSums, chosen: Mapping[int, int], folds: Sequence[int] = ()
 ) -> tuple[list[ir.Instruction], list[Match | None]]:
     """The instructions of a function and their forms, with the sums in `chosen` contracted by that operand.
 

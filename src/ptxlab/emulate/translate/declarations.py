@@ -14,7 +14,7 @@ from ptxlab.emulate.translate.compile import sources_of_code
 from ptxlab.native.cache import cached
 
 
-class Declaration(NamedTuple):
+class RuntimeFunction(NamedTuple):
     """A function of the runtime: its symbol, the line that declares it, and types of LLVM."""
 
     symbol: str
@@ -24,9 +24,9 @@ class Declaration(NamedTuple):
 
 
 @cache
-def _declarations() -> dict[str, Declaration]:
+def _declarations() -> dict[str, RuntimeFunction]:
     known = json.loads(cached(f"declarations {sources_of_code()}", _made))
-    return {name: Declaration(symbol, text, tuple(types), result) for name, (symbol, text, types, result) in known}
+    return {name: RuntimeFunction(symbol, text, tuple(types), result) for name, (symbol, text, types, result) in known}
 
 
 def _made() -> bytes:
@@ -37,16 +37,18 @@ def _made() -> bytes:
     return json.dumps([(name, _declared(function)) for name, function in (RUNTIME | collectives).items()]).encode()
 
 
-def _declared(function: Callable[..., Any]) -> Declaration:
+def _declared(function: Callable[..., Any]) -> RuntimeFunction:
     from ptxlab.native.functions import signature
     from ptxlab.native.translate import declaration_text
 
     known = signature(function)
     result = None if known.result is None else known.result.llvm
-    return Declaration(known.symbol, declaration_text(function), tuple(one.llvm for _, one in known.parameters), result)
+    return RuntimeFunction(
+        known.symbol, declaration_text(function), tuple(one.llvm for _, one in known.parameters), result
+    )
 
 
-def runtime_function(name: str) -> Declaration:
+def runtime_function(name: str) -> RuntimeFunction:
     """A function of the runtime that kernels may call."""
     return _declarations()[name]
 

@@ -25,14 +25,14 @@ from ptxlab.emulate.translate.machine import LlvmMachine
 from ptxlab.emulate.translate.operands import Result, read, write
 from ptxlab.emulate.translate.passing import load_register, store_register
 from ptxlab.emulate.translate.preemption import CHANGE, TURN, points_of
-from ptxlab.emulate.translate.recording import FunctionRecording, Segment, is_apart
+from ptxlab.emulate.translate.recording import FunctionRecording, PayloadSegment, is_apart
 from ptxlab.emulate.translate.registers import Registers
 from ptxlab.emulate.translate.saving import members
 from ptxlab.emulate.translate.sharing import sharing
 from ptxlab.emulate.translate.undefined import DEFINED, Undefined
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.flow.numbers import Threads
-from ptxlab.ir.effects import Effects, reads_sum
+from ptxlab.ir.effects import RegisterEffects, reads_sum
 from ptxlab.ir.flow import END, flow_of
 from ptxlab.isa import Jump, Match
 from ptxlab.native import offset_of
@@ -59,7 +59,7 @@ class Function:
         self.recording = FunctionRecording(self, unit.recording) if unit.recording is not None else None
         self.machine = LlvmMachine(self)
         self.instructions, self.matches = unit.instructions_of(function)
-        self.effects = Effects(self.instructions, self.matches)
+        self.effects = RegisterEffects(self.instructions, self.matches)
         self.flow = flow_of(function)
         self.frame = Frame(self)
         self.hints = LoopHints(self)
@@ -313,7 +313,7 @@ class Function:
             self._end_guarded_step(started, origin, last, instruction.opcode.jump is Jump.CALL)
         self.registers.end_guarded()
 
-    def _end_guarded_step(self, started: Segment | None, origin: str, last: str | None, is_call: bool) -> None:
+    def _end_guarded_step(self, started: PayloadSegment | None, origin: str, last: str | None, is_call: bool) -> None:
         """Record an instruction with a guard, from where it has been executed, at the label `last`, or not."""
         assert self.recording is not None
         has_moved = last is not None and self.recording.current is not started

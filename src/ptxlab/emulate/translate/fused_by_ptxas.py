@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.emulate.translate.arithmetic import Fused
-from ptxlab.emulate.translate.contraction import Pair, Pairs
+from ptxlab.emulate.translate.contraction import ProductSum, ProductSums
 from ptxlab.native.cache import cached
 from ptxlab.syntax import format, parse
 from ptxlab.toolchain import find_assembler
@@ -52,7 +52,7 @@ _known: dict[str, dict[str, Fused]] = {}
 
 def _ask(module: ir.Module, kernel: ir.Function, key: str, architecture: str) -> dict[str, Fused]:
     """What ptxas does, now or when it was asked before; a kernel where it has no choice needs no ptxas."""
-    pairs = {function.name: Pairs(function) for function in layout.reachable(module, kernel)}
+    pairs = {function.name: ProductSums(function) for function in layout.reachable(module, kernel)}
     pairs = {name: found for name, found in pairs.items() if found.all or found.constant_quotients()}
     if not pairs:
         return {}
@@ -84,9 +84,9 @@ def _lines(text: str, function: ir.Function) -> list[int]:
     return found
 
 
-def _fused(pairs: Pairs, line_of: Sequence[int], lines: Lines) -> dict[int, int]:
+def _fused(pairs: ProductSums, line_of: Sequence[int], lines: Lines) -> dict[int, int]:
     """The sums that are contracted."""
-    by_sum: dict[int, list[Pair]] = {}
+    by_sum: dict[int, list[ProductSum]] = {}
     for pair in pairs.all.values():
         by_sum.setdefault(pair.sum, []).append(pair)
     found = {}
@@ -119,7 +119,7 @@ def _kind(one: SassInstruction) -> str | None:
     return "sum" if _ONE_FACTOR.match(text) else "product" if _NO_ADDEND.match(text) else "both"
 
 
-def _folds(pairs: Pairs, line_of: Sequence[int], lines: Lines) -> list[int]:
+def _folds(pairs: ProductSums, line_of: Sequence[int], lines: Lines) -> list[int]:
     """The quotients by constants that need no reciprocal of the function unit."""
     return [at for at in pairs.constant_quotients() if not any(map(_is_reciprocal, lines.get(line_of[at], ())))]
 
@@ -128,7 +128,7 @@ def _is_reciprocal(one: SassInstruction) -> bool:
     return one.opcode.startswith("MUFU")
 
 
-def _contracted(pairs: Pairs, choices: Sequence[Pair], line_of: Sequence[int], lines: Lines) -> Pair:
+def _contracted(pairs: ProductSums, choices: Sequence[ProductSum], line_of: Sequence[int], lines: Lines) -> ProductSum:
     """Of two products the one that left no instruction of its own, or is not the addend; ptxas prefers the first."""
     gone = [pair for pair in choices if not _is_needed(pairs, pair, line_of, lines)]
     if not gone:
@@ -137,7 +137,7 @@ def _contracted(pairs: Pairs, choices: Sequence[Pair], line_of: Sequence[int], l
     return (gone or choices)[0]
 
 
-def _is_needed(pairs: Pairs, pair: Pair, line_of: Sequence[int], lines: Lines) -> bool:
+def _is_needed(pairs: ProductSums, pair: ProductSum, line_of: Sequence[int], lines: Lines) -> bool:
     """Whether a product is computed by itself, for others than sums that are contracted."""
     return _is_left(lines.get(line_of[pair.product], ())) or not pairs.is_only_summed(pair.product)
 

@@ -13,7 +13,7 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.code import GROUP
 from ptxlab.emulate.translate import access, lane_tracking
 from ptxlab.emulate.translate.hints import FIELDS, register
-from ptxlab.emulate.translate.lane_text import Linear, Varying, wide
+from ptxlab.emulate.translate.lane_text import Strided, Varying, wide
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of
 from ptxlab.isa.types import Type, type_named
 
@@ -94,7 +94,7 @@ def _access(
     """An access `together` if that is possible, else by `each` lane, after which `read` gives what they found."""
     builder = lanes.builder
     shape = builder.shapes.get(address.value.text)
-    stride = shape.stride if isinstance(shape, Linear) else 0
+    stride = shape.stride if isinstance(shape, Strided) else 0
     is_even = stride > 0 and stride % bytes == 0 and address.space != "shared::cluster"
     check, slow, done = (builder.new_label(name) for name in ("check", "slow", "done"))
     number = lanes.unit.hints
@@ -106,12 +106,12 @@ def _access(
     at = address.value.text
     held = builder.buffer("i64", at) if isinstance(shape, Varying) else ""
     with builder.each_lane(lanes.mask()):
-        own = builder.element("i64", held) if held else builder.of_lane(at, shape) if isinstance(shape, Linear) else at
+        own = builder.element("i64", held) if held else builder.of_lane(at, shape) if isinstance(shape, Strided) else at
         each(access.find(lanes, LlvmAddress(address.space, LlvmValue(lanes, _U64, own)), bytes, kind))
     found = read()
     if not is_even:
         return found
-    assert isinstance(shape, Linear)
+    assert isinstance(shape, Strided)
     last = builder.new_label("last")
     builder.jump(last)
     builder.label(last)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate.translate.lane_text import VARYING, Linear, Shape, Varying, wide
+from ptxlab.emulate.translate.lane_text import VARYING, Shape, Strided, Varying, wide
 from ptxlab.emulate.translate.registers import Registers, variable
 from ptxlab.emulate.translate.values import LlvmValue, bits_of
 
@@ -52,7 +52,7 @@ class LaneRegisters(Registers):
                 held, type = variable(register, element), bits_of(register.type)
                 shape = self._shapes.get((register.index, element))
                 yield from _zeroed(held, wide(type) if isinstance(shape, Varying) else type)
-                if isinstance(shape, Linear) and shape.extension is not None:
+                if isinstance(shape, Strided) and shape.extension is not None:
                     yield from _zeroed(f"{held}.start", "i32")
         for index in sorted(self._sums):
             is_scalar = self._shapes.get((index, 0)) is None
@@ -75,7 +75,7 @@ class LaneRegisters(Registers):
         lanes, builder, key = self._lanes, self._lanes.builder, (register.index, element)
         mask = lanes.kept_by(register.index)  # of lanes that are written, while others keep their value
         shape = VARYING if mask is not None else builder.shapes.get(text)
-        if register.index in self._sums and isinstance(shape, Linear):
+        if register.index in self._sums and isinstance(shape, Strided):
             shape = VARYING
         shape = self._join(key, shape)
         self._declare(register, element)
@@ -92,9 +92,9 @@ class LaneRegisters(Registers):
             type, float = wide(type), wide("float")
         else:
             float = "float"
-            if isinstance(shape, Linear) and shape.extension is not None:
+            if isinstance(shape, Strided) and shape.extension is not None:
                 own = builder.shapes.get(text)
-                if isinstance(own, Linear) and own.extension is not None:
+                if isinstance(own, Strided) and own.extension is not None:
                     builder.lines.append(f"  store i32 {own.extension.start}, ptr {held}.start")
         builder.lines.append(f"  store {type} {text}, ptr {held}")
         if register.index in self._sums:
@@ -124,7 +124,9 @@ class LaneRegisters(Registers):
             self.has_changed = True
             return shape
         known = self._shapes[key]
-        same = known is shape or (isinstance(known, Linear) and isinstance(shape, Linear) and known.kind == shape.kind)
+        same = known is shape or (
+            isinstance(known, Strided) and isinstance(shape, Strided) and known.kind == shape.kind
+        )
         if not same and not isinstance(known, Varying):
             self._shapes[key] = VARYING
             self.has_changed = True

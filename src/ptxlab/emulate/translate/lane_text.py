@@ -1,7 +1,7 @@
 """LLVM IR of one thread, widened line by line to the lanes that execute it together.
 
 Semantics write the text of one thread. Here a value is one of three: the same in all lanes, and then a scalar as
-before; `Linear`, a scalar for the first lane and a constant step to the next; or a vector with an element for each
+before; `Strided`, a scalar for the first lane and a constant step to the next; or a vector with an element for each
 lane. An instruction whose operands are scalars stays as it is, so what is uniform is computed once.
 """
 
@@ -50,7 +50,7 @@ class Extension:
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class Strided:
     """A value whose name is that of the first lane; the others follow at a distance of `stride`."""
 
     stride: int
@@ -69,7 +69,7 @@ class Varying:
     """A vector."""
 
 
-Shape = Linear | Varying
+Shape = Strided | Varying
 VARYING = Varying()
 
 
@@ -173,7 +173,7 @@ class LaneBuilder(Builder):
             steps = self.vector(f"mul {wide(type)} {steps}, {self.splat(type, str(extension.factor))}")
         return self.vector(f"add {wide(type)} {base}, {steps}")
 
-    def of_lane(self, text: str, shape: Linear) -> str:
+    def of_lane(self, text: str, shape: Strided) -> str:
         """A value of 64 bits of the lane whose part is being written."""
         extension = shape.extension
         if extension is None:
@@ -184,7 +184,7 @@ class LaneBuilder(Builder):
         distance = self.plain(f"mul i64 {self.plain(f'sub i64 {far}, {near}')}, {extension.factor}")
         return self.plain(f"add i64 {text}, {distance}")
 
-    def is_evenly_spaced(self, shape: Linear) -> str:
+    def is_evenly_spaced(self, shape: Strided) -> str:
         """Whether the lanes of a value are: its sum of 32 bits does not wrap around between them."""
         extension = shape.extension
         if extension is None:
@@ -198,7 +198,7 @@ class LaneBuilder(Builder):
     def linear(self, text: str, stride: int, extension: Extension | None = None) -> str:
         """Have a value be that of the first lane."""
         if stride or extension is not None:
-            self.shapes[text] = Linear(stride, extension)
+            self.shapes[text] = Strided(stride, extension)
         return text
 
     def any(self, condition: str) -> str:
@@ -318,7 +318,7 @@ class LaneBuilder(Builder):
 
     def _cast(self, operation: str, type: str, a: str, to: str) -> str:
         shape = self.shapes[a]
-        if isinstance(shape, Linear):
+        if isinstance(shape, Strided):
             if operation == "trunc":
                 return self.linear(self.plain(f"trunc {type} {a} to {to}"), shape.stride)
             if operation in ("zext", "sext") and (type, to) == ("i32", "i64") and abs(shape.stride) < 1 << 24:
@@ -353,16 +353,16 @@ class LaneBuilder(Builder):
         return self.unbuffered(type, results)
 
 
-def _combined(operation: str, shapes: Sequence[Shape | None], second: str) -> Linear | None:
+def _combined(operation: str, shapes: Sequence[Shape | None], second: str) -> Strided | None:
     """The shape of a sum, or of a product with a constant, of values that are linear or uniform."""
-    a, b = (shape if isinstance(shape, Linear) else Linear(0) for shape in shapes)
+    a, b = (shape if isinstance(shape, Strided) else Strided(0) for shape in shapes)
     if operation in ("add", "sub"):
         if a.extension is not None and b.stride == 0 and b.extension is None:
             return a
         if operation == "add" and b.extension is not None and a.stride == 0 and a.extension is None:
             return b
         if a.extension is None and b.extension is None:
-            return Linear(a.stride + (b.stride if operation == "add" else -b.stride))
+            return Strided(a.stride + (b.stride if operation == "add" else -b.stride))
         return None
     factor = None
     if _NUMBER.match(second):
@@ -370,9 +370,9 @@ def _combined(operation: str, shapes: Sequence[Shape | None], second: str) -> Li
     if factor is None or not 0 < abs(factor) < 1 << 16 or abs(a.stride * factor) >= 1 << 24:
         return None
     if a.extension is None:
-        return Linear(a.stride * factor)
+        return Strided(a.stride * factor)
     e = a.extension
-    return Linear(a.stride * factor, Extension(e.start, e.step, e.cast, e.factor * factor))
+    return Strided(a.stride * factor, Extension(e.start, e.step, e.cast, e.factor * factor))
 
 
 def _ramp(type: str, stride: int) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.runtime.order import shadow
-from ptxlab.emulate.translate.lane_text import Linear, NotTogetherError, wide
+from ptxlab.emulate.translate.lane_text import NotTogetherError, Strided, wide
 from ptxlab.emulate.translate.tracking import flags_of
 from ptxlab.emulate.translate.values import LlvmAddress
 from ptxlab.flow.numbers import Threads
@@ -66,7 +66,7 @@ def _addresses(lanes: LaneFunction, at: str) -> str:
     builder, shape = lanes.builder, lanes.builder.shapes.get(at)
     if shape is None:
         return f"i64 {at}, i64 0, ptr null"
-    if not isinstance(shape, Linear):
+    if not isinstance(shape, Strided):
         builder.lines.append(f"  store {wide('i64')} {at}, ptr %addresses")
         return "i64 0, i64 0, ptr %addresses"
     even = builder.is_evenly_spaced(shape)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ptxlab import ir
 from ptxlab.emulate.translate.dataflow import backwards, settle
-from ptxlab.ir.effects import Effects
+from ptxlab.ir.effects import RegisterEffects
 from ptxlab.ir.flow import Flow
 
 
@@ -16,7 +16,7 @@ class Liveness:
     def __init__(
         self,
         instructions: Sequence[ir.Instruction],
-        effects: Effects,
+        effects: RegisterEffects,
         flow: Flow,
         registers: dict[int, ir.Register],
     ) -> None:

@@ -37,7 +37,7 @@ class PayloadSlot:
 
 
 @dataclass(slots=True)
-class Segment:
+class PayloadSegment:
     """A part of a function that threads run through without waiting."""
 
     function: int
@@ -70,7 +70,7 @@ class RecordingPlan:
 
     def __init__(self, lines: Collection[int] | None) -> None:
         self.lines = lines
-        self.segments: list[Segment] = []
+        self.segments: list[PayloadSegment] = []
 
     def table(self) -> list[dict[str, Any]]:
         """The segments, as the reader of a recording needs them."""
@@ -92,13 +92,13 @@ class FunctionRecording:
     def __init__(self, function: Function, recording: RecordingPlan) -> None:
         self.function = function
         self.recording = recording
-        self.own: list[Segment] = []
-        self.current: Segment | None = None
+        self.own: list[PayloadSegment] = []
+        self.current: PayloadSegment | None = None
 
     def begin(self, flags: int = 0) -> None:
         """Here a segment starts."""
         builder = self.function.builder
-        self.current = Segment(self.function.number, builder.gap(), builder.fresh(), flags)
+        self.current = PayloadSegment(self.function.number, builder.gap(), builder.fresh(), flags)
         self.own.append(self.current)
 
     def finish(self) -> None:
@@ -146,7 +146,7 @@ class FunctionRecording:
             self._store(offset, "i8", held)
             self.current.guard = offset
 
-    def end_step(self, segment: Segment | None = None) -> None:
+    def end_step(self, segment: PayloadSegment | None = None) -> None:
         """The instruction that is being translated is complete, in the segment where it started or in this one."""
         segment = segment or self.current
         assert segment is not None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate.translate.values import LlvmValue, bits_of
-from ptxlab.ir.effects import Effects, registers_in
+from ptxlab.ir.effects import RegisterEffects, registers_in
 from ptxlab.isa import Match
 from ptxlab.isa.operation import Operation
 from ptxlab.values import dataclass
@@ -35,7 +35,7 @@ class _Known:
 class Registers:
     """The registers of a function while that is translated, by their numbers."""
 
-    def __init__(self, function: Function, instructions: Sequence[ir.Instruction], effects: Effects) -> None:
+    def __init__(self, function: Function, instructions: Sequence[ir.Instruction], effects: RegisterEffects) -> None:
         self._function = function
         self.by_index = _used(instructions)
         self._flat = function.unit.flat
@@ -149,7 +149,7 @@ _SUMS = (Operation.SUM, Operation.DIFFERENCE, Operation.PRODUCT, Operation.PRODU
 def _sums(
     instructions: Sequence[ir.Instruction],
     matches: Sequence[Match | None],
-    effects: Effects,
+    effects: RegisterEffects,
     registers: dict[int, ir.Register],
 ) -> frozenset[int]:
     """The registers that sums and products of f32 both read and write."""

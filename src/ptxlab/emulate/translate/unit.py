@@ -21,7 +21,7 @@ from ptxlab.emulate.abi.services import SERVICES
 from ptxlab.emulate.translate import access
 from ptxlab.emulate.translate.arithmetic import Arithmetic, own_arithmetic
 from ptxlab.emulate.translate.calls import Calls
-from ptxlab.emulate.translate.contraction import Pairs, contract
+from ptxlab.emulate.translate.contraction import ProductSums, contract
 from ptxlab.emulate.translate.counting import Counting
 from ptxlab.emulate.translate.function import Function
 from ptxlab.emulate.translate.passing import Signature, argument_value, receive_value, signature
@@ -162,7 +162,7 @@ class Unit:
 
     def instructions_of(self, function: ir.Function) -> tuple[list[ir.Instruction], list[Match | None]]:
         """The instructions of a function and their forms; sums that are contracted are other ones."""
-        pairs = Pairs(function)
+        pairs = ProductSums(function)
         chosen = self.arithmetic.choose(function.name, pairs)
         self.pairs += len(pairs.first_of_each())
         self.contracted += len(chosen.sums)

@@ -14,7 +14,7 @@ from ptxlab.kernels.block_scaled_mma.kernel import ACROSS, BYTES, COLUMNS, ROWS,
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.data import Blank
-from ptxlab.measure.steps import Step, Steps, spell_size
+from ptxlab.measure.steps import OptimizationStep, Steps, spell_size
 
 if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
@@ -113,7 +113,7 @@ def work(format: str, m: int, n: int, k: int) -> Work:
 def steps() -> Steps:
     """All formats."""
     size = 64, 64, 512
-    rows = [Step(format, [product(**arrays(Blank(), format, *size))]) for format in FORMATS]
+    rows = [OptimizationStep(format, [product(**arrays(Blank(), format, *size))]) for format in FORMATS]
     return Steps(rows, spell_size(*size), targets=["sm_120a"])
 
 

@@ -23,7 +23,7 @@ from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.data import Blank
-from ptxlab.measure.steps import Step, Steps, spell_size
+from ptxlab.measure.steps import OptimizationStep, Steps, spell_size
 
 if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
@@ -89,9 +89,11 @@ def steps() -> Steps:
     """Two products by two launches, and the gated one."""
     sizes = (256, 256, 1024), (512, 3072, 7168)
     rows = [
-        Step("two products", *([blank("nvfp4", *size)] * 2 for size in sizes)),
-        Step("gated product", *([product(**arrays(Blank(), *size))] for size in sizes)),
-        Step("gated product, A kept by the collector", *([kept(**arrays(Blank(), *size))] for size in sizes)),
+        OptimizationStep("two products", *([blank("nvfp4", *size)] * 2 for size in sizes)),
+        OptimizationStep("gated product", *([product(**arrays(Blank(), *size))] for size in sizes)),
+        OptimizationStep(
+            "gated product, A kept by the collector", *([kept(**arrays(Blank(), *size))] for size in sizes)
+        ),
     ]
     return Steps(rows, *(spell_size(*size) for size in sizes))
 

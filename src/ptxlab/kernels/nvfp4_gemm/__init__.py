@@ -22,7 +22,7 @@ from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.data import Blank
-from ptxlab.measure.steps import Step, Steps, spell_size
+from ptxlab.measure.steps import OptimizationStep, Steps, spell_size
 
 if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
@@ -94,7 +94,7 @@ def work(format: str, m: int, n: int, k: int) -> Work:
 def steps() -> Steps:
     """The three formats, and NVFP4 by other ways."""
     sizes = (256, 256, 1024), (128, 7168, 16384)
-    rows = [Step(format, *([blank(format, *size)] for size in sizes)) for format in FORMATS]
+    rows = [OptimizationStep(format, *([blank(format, *size)] for size in sizes)) for format in FORMATS]
     others: dict[str, dict[str, Any]] = {
         "nvfp4, three sets of accumulators": {"shape": Shape(buffers=3)},
         "nvfp4, pairs of blocks": {"by": "pair"},
@@ -102,7 +102,7 @@ def steps() -> Steps:
         "nvfp4, split K through distributed shared memory": {"by": "split_k"},
     }
     rows += [
-        Step(name, *([product(**arrays(Blank(), "nvfp4", *size), **how)] for size in sizes))
+        OptimizationStep(name, *([product(**arrays(Blank(), "nvfp4", *size), **how)] for size in sizes))
         for name, how in others.items()
     ]
     return Steps(rows, *(spell_size(*size) for size in sizes))

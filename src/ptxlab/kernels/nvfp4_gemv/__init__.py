@@ -14,7 +14,7 @@ from ptxlab.kernels.parts.block_scaled import NVFP4, values
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.data import Blank
-from ptxlab.measure.steps import Step, Steps
+from ptxlab.measure.steps import OptimizationStep, Steps
 
 if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
@@ -56,7 +56,7 @@ def work(m: int, k: int, l: int) -> Work:  # noqa: E741
 def steps() -> Steps:
     """The kernel alone."""
     sizes = (64, 4096, 1), (4096, 7168, 8)
-    rows = [Step("warp a row", *([product(**arrays(Blank(), *size))] for size in sizes))]
+    rows = [OptimizationStep("warp a row", *([product(**arrays(Blank(), *size))] for size in sizes))]
     return Steps(rows, *(f"m {m:,}, k {k:,}, {batch} of a batch" for m, k, batch in sizes))
 
 

@@ -25,7 +25,7 @@ from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.data import Blank
-from ptxlab.measure.steps import Step, Steps
+from ptxlab.measure.steps import OptimizationStep, Steps
 
 if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
@@ -109,13 +109,13 @@ def steps() -> Steps:
     """A launch for each group, and one launch for all of them."""
     sizes = ("40-76-168", 256, 512), ("80-176-128-72-64-248-96-160", 4096, 7168)
     apart = ([blank("nvfp4", int(rows), n, k) for rows in m.split("-")] for m, n, k in sizes)
-    found = [Step("a launch for each group", *apart)]
+    found = [OptimizationStep("a launch for each group", *apart)]
     ways: dict[str, dict[str, Any]] = {
         "maps of the host": {}, "changed maps": {"changed": True}, "maps of the host, A by multicast": {"shape": PAIR},
     }  # fmt: skip
     for name, how in ways.items():
         launches = ([product(**arrays(Blank(), *size), **how)] for size in sizes)
-        found.append(Step(name, *launches))
+        found.append(OptimizationStep(name, *launches))
     return Steps(found, *(f"groups of {m.replace('-', ', ')} rows, n {n:,}, k {k:,}" for m, n, k in sizes))
 
 

@@ -18,7 +18,7 @@ from ptxlab.kernels.tcgen05_gemm.parts import BOX, DEPTH, ROWS, Shape
 from ptxlab.kernels.wgmma_gemm.measured import arrays, by_cublas, reference, tolerance, work
 from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Entry
-from ptxlab.measure.steps import Step, Steps
+from ptxlab.measure.steps import OptimizationStep, Steps
 
 if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
@@ -62,7 +62,7 @@ def product(
 
 def steps() -> Steps:
     """All steps, with four blocks of the persistent ones."""
-    rows = [Step(step, [blank(512, 512, step, blocks=4)], [blank(8192, 8192, step)]) for step in STEPS]
+    rows = [OptimizationStep(step, [blank(512, 512, step, blocks=4)], [blank(8192, 8192, step)]) for step in STEPS]
     return Steps(rows, "512³", "8192³")
 
 

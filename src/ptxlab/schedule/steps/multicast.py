@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxlab.schedule.state import Multicast, State
+from ptxlab.schedule.state import MulticastCopy, State
 from ptxlab.schedule.statements import loads
 from ptxlab.schedule.steps.cluster import MOST_BLOCKS
 
@@ -34,4 +34,4 @@ def multicast(state: State, array: str, blocks: int = 2) -> State:
     parts = [name for name in state.blocks if state.part(name).axis not in used]
     if len(parts) != 1:
         state.refuse("illegal-step", f"no two blocks read the same of `{array}`")
-    return replace(state, multicast=Multicast(array, blocks, parts[0], len(state.steps)), tiled=())
+    return replace(state, multicast=MulticastCopy(array, blocks, parts[0], len(state.steps)), tiled=())
