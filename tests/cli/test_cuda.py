@@ -325,7 +325,7 @@ def test_what_is_missing_is_shown_where_it_belongs() -> None:
     assert result.stdout == "missing.cu:7:16: error[cuda-error]: expected a `;`\n"
     Path("parallel.cu").write_text("__global__ void a() {}\n__global__ void b() { a<<<1, 32>>>(); }\n")
     result = run("run", "parallel.cu", "--entry", "b", "--block", "1")
-    assert "help: ptxlab does not run a kernel that launches kernels" in result.output
+    assert "help: a whole program may: `ptxlab run FILE --nvcc -rdc=true`" in result.output
     Path("host.cu").write_text("int main() { return 0; }\n")
     result = run("run", "host.cu", "--block", "1")
     assert (result.exit_code, "no function is `__global__`" in result.output) == (2, True)

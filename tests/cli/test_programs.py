@@ -57,7 +57,8 @@ def run(*args: str) -> Result:
 def test_a_program_runs_with_its_arguments(capfd: pytest.CaptureFixture[str]) -> None:
     result = run("run", "program.cu", "--", "32")
     assert (result.exit_code, capfd.readouterr().out) == (5, "31\n")
-    first, *_, last = result.stdout.splitlines()
+    empty, first, *_, last = result.stdout.splitlines()
+    assert empty == ""  # which ends the line that the program has printed last
     assert first.startswith("the program ended with status 5: 1 launch in ")
     assert first.endswith("as H200")
     assert last == "no errors or warnings in program.cu"

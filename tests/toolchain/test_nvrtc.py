@@ -80,6 +80,16 @@ def test_what_cuda_13_took_away_is_said() -> None:
     assert not other.helps
 
 
+def test_a_call_that_cuda_13_has_changed_is_known_by_its_line() -> None:
+    log = (
+        "k.cu(1): error: too few arguments in function call\n  cuCtxCreate_v4(&c, 0, d);\n                         ^\n"
+    )
+    (found,) = read_log(log, Source("k.cu", "  cuCtxCreate(&c, 0, d);\n"))
+    assert "`cuCtxCreate(&context, nullptr, flags, device)`" in found.helps[0].text
+    (other,) = read_log(log.replace("cuCtxCreate_v4", "cuCtxGetDevice"), Source("k.cu", "  cuCtxGetDevice(c);\n"))
+    assert not other.helps
+
+
 def test_a_library_that_is_missing() -> None:
     with pytest.raises(PtxError, match="which is not a file"):
         find("nvrtc", "/nowhere/libnvrtc.so")

@@ -116,6 +116,7 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
         click.echo(json.dumps(_as_object(result, found), indent=2))
     else:
         if format == "full":
+            click.echo()  # the program's last line may have no end
             click.echo(_summary(result))
             click.echo()
         show_findings(found, name, format, alike=ALIKE)

@@ -25,8 +25,12 @@ _END = re.compile(r"^(?:Remark: |\d+ errors? detected |compilation terminated)",
 
 
 _MISSING_AFTER = re.compile(r'expected an? ";"')
-_PARALLELISM = "ptxlab does not run a kernel that launches kernels; launch the inner one by itself"
+_PARALLELISM = "a whole program may: `ptxlab run FILE --nvcc -rdc=true`; launch the inner kernel by itself otherwise"
+_CONTEXT = "CUDA 13 takes parameters of the context before its flags: `cuCtxCreate(&context, nullptr, flags, device)`"
 _HELPS = {
+    "requires --extended-lambda nvcc flag": "give nvcc that option: `ptxlab run FILE --nvcc --extended-lambda`",
+    'with parameter of type "CUctxCreateParams *"': _CONTEXT,
+    'identifier "cuCtxCreate_v2" is undefined': _CONTEXT,
     "kernel launch from __device__ or __global__ functions requires": _PARALLELISM,
     "device-side kernel launch could not be processed": _PARALLELISM,
     "nvToolsExt.h: No such file": "CUDA 13 has `nvtx3/nvToolsExt.h` instead; `pip install nvidia-nvtx` has it too",
@@ -49,6 +53,8 @@ _HELPS = {
         "CUDA 13 takes a location: `{cudaMemLocationTypeDevice, device}`, or `{cudaMemLocationTypeHost, 0}`; "
         "`cudaMemPrefetchAsync` has flags, 0, after it",
 }  # fmt: skip
+# Of a message that names no function: the echoed line has its name, as the headers of CUDA 13 replace it.
+_HELPS_OF_CALLS = {("too few arguments in function call", "cuCtxCreate_v4("): _CONTEXT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,9 @@ def read_log(log: str, source: Source, names: Sequence[str] = (), instantiated: 
         say = error if message.is_error else warning
         code = "cuda-error" if message.is_error else "cuda-warning"
         helps = [help for words, help in _HELPS.items() if words in message.text]
+        helps += [
+            help for (words, call), help in _HELPS_OF_CALLS.items() if words in message.text and call in message.whole
+        ]
         notes = notes[:_NOTES]
         if others:
             given = _INSTANCE.search(message.whole)
