@@ -66,6 +66,18 @@ def test_a_program_runs_with_its_arguments(capfd: pytest.CaptureFixture[str]) ->
     assert (kernel.exit_code, "0 1 2 3" in kernel.stdout) == (0, True), kernel.stdout
 
 
+def test_a_program_of_the_host_alone_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("host.c").write_text("#include <cuda.h>\n#include <stdio.h>\nint main(void) {"
+                              ' int n; cuInit(0); cuDeviceGetCount(&n); printf("%d", n); return 0; }\n')  # fmt: skip
+    assert (run("run", "host.c").exit_code, capfd.readouterr().out) == (0, "1")
+    refused = run("check", "host.c")
+    assert (refused.exit_code, "`host.c` is C++ by its name" in refused.stderr) == (2, True)
+    Path("kernel.cpp").write_text(PROGRAM)
+    assert "help: nvcc compiles kernels in files that end in `.cu`" in run("run", "kernel.cpp", "--", "32").stdout
+    Path("two\nlines.cu").write_text(PROGRAM)
+    assert "nvcc does not compile a file with a line break in its name" in run("run", "two\nlines.cu").stdout
+
+
 @pytest.mark.slow
 def test_a_built_program_runs(capfd: pytest.CaptureFixture[str]) -> None:
     build = "nvcc -arch=sm_80 -cudart shared program.cu -o program"

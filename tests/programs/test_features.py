@@ -67,6 +67,7 @@ def test_main_is_found_in_code_only(tmp_path: Path) -> None:
         ('const char* s = "int main()";', False),
         ("int domain(int x);", False),
         ("int\nmain(int argc, char** argv)\n{}", True),
+        ("__host__ int CUDARTAPI main() {}", True),
     ):
         file.write_text(text)
         assert has_main(file) == expected, text

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ptxlab.toolchain import Compilation
 
 CUDA, PYTHON = ".cu", ".py"
+PROGRAMS = (CUDA, ".cpp", ".cc", ".cxx", ".c")  # what nvcc makes a program of, if it has a `main()`
+_NOT_PTX = {*PROGRAMS, ".CU", ".cuh", ".h", ".hpp"} - {CUDA}
 _GIVEN = "ptxlab.options"  # in the context: the words after `--`
 _TO_PTXAS = ("-Xptxas", "--ptxas-options")
 
@@ -46,6 +48,15 @@ def refuse_options(files: Sequence[Path]) -> None:
     """Refuse words after `--` where nothing is compiled."""
     if options_given() and not any(file.suffix == CUDA for file in files):
         raise click.UsageError("what follows `--` goes to the compiler of CUDA C++, and there is no `.cu` file")
+
+
+def refuse_cpp(path: Path) -> None:
+    """Refuse a file of C++ where PTX or CUDA C++ is expected."""
+    if path.suffix in _NOT_PTX:
+        raise click.UsageError(
+            f"`{path}` is C++ by its name: kernels are compiled from files that end in `.cu`, and `ptxlab run` takes a "
+            "`main()` in `.cpp` and `.c` too"
+        )
 
 
 def ptxas_options(path: Path) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxlab.cli.arguments import arguments_for, parse_argument, parse_setting
-from ptxlab.cli.compiling import CUDA, Compiling, has_debug_info, options_given
+from ptxlab.cli.compiling import CUDA, PROGRAMS, Compiling, has_debug_info, options_given
 from ptxlab.cli.debugged_programs import DebuggedProgram
 from ptxlab.cli.files import cuda_target_option, read_module
 from ptxlab.cli.findings import show_failure, status_of
@@ -130,7 +130,7 @@ class Session:
     def is_program(self) -> bool:
         """Whether `main()` of a file is to run: it has one, and nothing is said of how a kernel is launched."""
         is_launched = (self.grid, self.block, self.cluster, self.shared) != ((1,), None, None, 0)
-        if self.path is None or self.path.suffix != CUDA or is_launched or self.arguments or self.settings:
+        if self.path is None or self.path.suffix not in PROGRAMS or is_launched or self.arguments or self.settings:
             return False
         from ptxlab.programs.building import has_main
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ptxlab.cli.compiling import CUDA
+from ptxlab.cli.compiling import PROGRAMS
 from ptxlab.cli.findings import format_option
 from ptxlab.cli.gates import gate_options
 from ptxlab.cli.launching import detector_options, gpu_option, timeout_option
@@ -56,6 +56,6 @@ def command(
             raise click.UsageError(f"`{build}` ended with status {status}")
     if not program.is_file():
         raise click.UsageError(f"there is no program `{program}`")
-    if program.suffix == CUDA:
+    if program.suffix in PROGRAMS:
         raise click.UsageError(f"`{program}` is not built yet: `ptxlab run {program}` does that, and runs it")
     context.exit(run_and_show([str(program), *args], given, str(program), []))

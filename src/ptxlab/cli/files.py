@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptxlab.cli.compiling import CUDA, compile_file, project_of, refuse_options
+from ptxlab.cli.compiling import CUDA, compile_file, project_of, refuse_cpp, refuse_options
 from ptxlab.report import Diagnostic, PtxError, Source
 from ptxlab.report.nearest import nearest
 
@@ -130,6 +130,7 @@ def read_ptx(
     path: Path, target: str | None = None, entry: str | None = None, *, debug_info: bool = False
 ) -> tuple[str, list[Diagnostic]]:
     """PTX from a file or from standard input; CUDA C++ is compiled for `target`, with the warnings of its compiler."""
+    refuse_cpp(path)
     if path.suffix != CUDA:
         return read_text(path), []
     compilation = compile_file(path, target, entry, debug_info=debug_info)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.compiling import CUDA, options_given, project_of, show_compiler_warnings
+from ptxlab.cli.compiling import PROGRAMS, options_given, project_of, show_compiler_warnings
 from ptxlab.cli.files import STANDARD_INPUT
 from ptxlab.cli.findings import show_failure, show_findings, status_of
 from ptxlab.cli.gates import failing, wanted
@@ -44,7 +44,7 @@ repeats_option = click.option(
 
 def is_program(context: click.Context, path: Path) -> bool:
     """Whether a file is to run as a program: it has a `main()`, or `--nvcc` adds one, and no kernel is asked for."""
-    if path == STANDARD_INPUT or path.suffix != CUDA or _given(context, _OF_KERNELS):
+    if path == STANDARD_INPUT or path.suffix not in PROGRAMS or _given(context, _OF_KERNELS):
         return False
     if _given(context, ["nvcc"]):
         return True

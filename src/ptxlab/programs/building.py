@@ -16,13 +16,13 @@ from ptxlab.toolchain.process import run
 from ptxlab.toolchain.tools import find
 
 DEFAULT_TARGET = "sm_90"
-_MAIN = re.compile(r"^[ \t]*(?:extern\s+\"C\"\s+)?(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
+_MAIN = re.compile(r"\b(?:int|auto|void|signed)\s+(?:\w+\s+)?main\s*\(")
 _IGNORED = re.compile(r"//[^\n]*|/\*[\s\S]*?\*/|\"(?:\\.|[^\"\\\n])*\"")
 _ARCHITECTURE = ("--gpu-architecture", "-arch", "-gencode", "--generate-code", "--gpu-code", "-code")
 
 
 def has_main(path: Path) -> bool:
-    """Whether a file of CUDA C++ is a whole program."""
+    """Whether a file of C++ is a whole program."""
     text = _IGNORED.sub(lambda found: " " if found[0].startswith("/") else '"C"' * (found[0] == '"C"'), read_text(path))
     return _MAIN.search(text) is not None
 
@@ -33,6 +33,11 @@ def build(path: Path, program: Path, target: str | None, options: Sequence[str])
         helps = ["install g++, which nvcc compiles host code with"]
         raise PtxError([error("missing-tool", "no C++ compiler was found", None, helps=helps)])
     refuse_unsafe_name(str(path.absolute()))
+    if "\n" in path.name:
+        helps = ["rename it"]
+        raise PtxError(
+            [error("cuda-error", "nvcc does not compile a file with a line break in its name", None, helps=helps)]
+        )
     nvcc = find("nvcc")
     number = (target or DEFAULT_TARGET).removeprefix("sm_")
     architecture = [f"-gencode=arch=compute_{number},code=compute_{number}"]

@@ -53,8 +53,14 @@ _HELPS = {
         "CUDA 13 takes a location: `{cudaMemLocationTypeDevice, device}`, or `{cudaMemLocationTypeHost, 0}`; "
         "`cudaMemPrefetchAsync` has flags, 0, after it",
 }  # fmt: skip
-# Of a message that names no function: the echoed line has its name, as the headers of CUDA 13 replace it.
-_HELPS_OF_CALLS = {("too few arguments in function call", "cuCtxCreate_v4("): _CONTEXT}
+# By two parts of a message and the line that it echoes, where calls are named as the headers of CUDA 13 replace them.
+_HELPS_OF_LINES = {
+    ("too few arguments in function call", "cuCtxCreate_v4("): _CONTEXT,
+    (
+        "does not name a type",
+        "__global__",
+    ): "nvcc compiles kernels in files that end in `.cu`, or with `--nvcc '-x cu'`",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,7 @@ def read_log(log: str, source: Source, names: Sequence[str] = (), instantiated: 
         code = "cuda-error" if message.is_error else "cuda-warning"
         helps = [help for words, help in _HELPS.items() if words in message.text]
         helps += [
-            help for (words, call), help in _HELPS_OF_CALLS.items() if words in message.text and call in message.whole
+            help for (words, line), help in _HELPS_OF_LINES.items() if words in message.text and line in message.whole
         ]
         notes = notes[:_NOTES]
         if others:
