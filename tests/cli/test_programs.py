@@ -25,6 +25,8 @@ __global__ void count(int* x, int n) {
 __global__ void take_long(volatile long* x) {
   for (long i = 0; i < 1L << 40; ++i) *x = i;
 }
+__device__ int runs;
+__global__ void run_once_more(int* x) { x[31] = ++runs; }
 int main(int argc, char** argv) {
   int *x, back[32];
   cudaMalloc(&x, 128);
@@ -35,11 +37,12 @@ int main(int argc, char** argv) {
     fflush(stdout);
     take_long<<<1, 1>>>((long*)x);
   }
-  count<<<1, 64>>>(x, n);
+  if (n < 0) run_once_more<<<1, 1>>>(x);
+  else count<<<1, 64>>>(x, n);
   cudaMemcpy(back, x, 128, cudaMemcpyDeviceToHost);
   printf("%d\\n", back[31]);
   cudaFree(x);
-  return n == 33 ? 0 : 5;
+  return n == 33 || n < 0 ? 0 : 5;
 }
 """
 
@@ -52,6 +55,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(*args: str) -> Result:
     return CliRunner().invoke(ptxlab, args)
+
+
+def test_a_program_runs_with_each_seed_until_one_finds_something(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("run", "program.cu", "--seeds", "3", "--", "-1").exit_code == 0
+    assert capfd.readouterr().out == "1\n" * 3  # variables of the module start again
+    wrong = run("run", "program.cu", "--seeds", "3", "--seed", "4", "--", "33")
+    assert wrong.exit_code == 1
+    assert "replay with `--seed 4`" in wrong.stdout
+    assert capfd.readouterr().out == "0\n"  # of one run
 
 
 def test_a_program_runs_with_its_arguments(capfd: pytest.CaptureFixture[str]) -> None:

@@ -10,14 +10,17 @@ run beside them.
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import os
 import re
-import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -27,9 +30,11 @@ import numpy as np
 
 import ptxlab
 from ptxlab import ir
-from ptxlab.device.result import Result
 from ptxlab.node import Array, Node
 from ptxlab.programs.building import build
+from ptxlab.programs.modules import Modules
+from ptxlab.programs.program import ProgramOptions, modules_of, run_program
+from ptxlab.report import Diagnostic
 from tests.kernels.test_collectives import COLLECTIVES, FUSED, run, run_fused
 
 COUNT, BLOCKS, THREADS = 1024, 2, 64
@@ -53,7 +58,7 @@ class Row:
     seconds: float
 
 
-def shown(result: Result) -> list[str]:
+def shown(found: Sequence[Diagnostic]) -> list[str]:
     """Each finding by its code and its lines."""
     return sorted(
         f"{one.code} "
@@ -62,7 +67,7 @@ def shown(result: Result) -> list[str]:
                 f"{Path(at.source.name).name}:{at.source.position(at.start)[0]}" for at in (x.span for x in one.labels)
             )
         )
-        for one in result.diagnostics
+        for one in found
     )
 
 
@@ -102,7 +107,7 @@ def torch(folder: Path, kind: str, ranks: int, seed: int) -> tuple[bool, list[st
             if is_in_place:
                 device.copy(own, x[device.rank])
     found = node.synchronize(seed=seed, on_error="collect")
-    return is_sum(results, data), shown(found)
+    return is_sum(results, data), shown(found.diagnostics)
 
 
 def vllm(folder: Path, file: str, stages: int, ranks: int, seed: int) -> tuple[bool, list[str]]:
@@ -124,17 +129,39 @@ def vllm(folder: Path, file: str, stages: int, ranks: int, seed: int) -> tuple[b
     for device in node:
         device.fill(x[device.rank])
     found = node.synchronize(seed=seed, on_error="collect")
-    return is_sum(results, data), shown(found)
+    return is_sum(results, data), shown(found.diagnostics)
+
+
+@cache
+def kept(executable: Path) -> Modules:
+    """What a program loads, read once for all seeds of a process."""
+    return modules_of(executable, ProgramOptions())
 
 
 def program(folder: Path, path: str, ranks: int, seed: int) -> tuple[bool, list[str]]:
-    """A whole program that prints RIGHT, in a process of its own."""
+    """A whole program that prints RIGHT."""
     executable = (folder / path).with_suffix("")
-    command = [sys.executable, "-m", "ptxlab", "exec", "--gpus", str(ranks), "--seed", str(seed)]
-    said = subprocess.run([*command, str(executable), str(ranks), "8"], capture_output=True, text=True, check=False)
-    text = said.stdout + said.stderr
-    found = re.findall(r"^(?:error|warning)\[([\w-]+)\]: .*\n\s*--> (\S+:\d+)", text, re.MULTILINE)
-    return "RIGHT\n" in text, sorted({f"{code} {line}" for code, line in found})
+    options = ProgramOptions(launch={"seed": seed}, gpus=ranks)
+    said = io.StringIO()
+    with printed_to(said):
+        result = run_program([str(executable), str(ranks), "8"], options, kept(executable))
+    return "RIGHT\n" in said.getvalue(), shown(result.findings)
+
+
+@contextmanager
+def printed_to(text: io.StringIO) -> Iterator[None]:
+    """Have what this process and its programs print written to a text."""
+    sys.stdout.flush()
+    with tempfile.TemporaryFile() as file:
+        before = os.dup(1)
+        os.dup2(file.fileno(), 1)
+        try:
+            yield
+        finally:
+            os.dup2(before, 1)
+            os.close(before)
+            file.seek(0)
+            text.write(file.read().decode())
 
 
 def own(name: str, ranks: int, seed: int) -> tuple[bool, list[str]]:
@@ -143,7 +170,7 @@ def own(name: str, ranks: int, seed: int) -> tuple[bool, list[str]]:
         result = run_fused(name, ranks, seed=seed) if name in FUSED else run(name, ranks, 24 * ranks, seed=seed)
     except AssertionError:
         return False, []
-    return True, shown(result)
+    return True, shown(result.diagnostics)
 
 
 def kernels(folder: Path) -> dict[str, Callable[[int, int], tuple[bool, list[str]]]]:

@@ -23,6 +23,7 @@ _BUILD_OPTIONS = "-g -lineinfo"
 @click.option("--build", metavar="COMMAND", help="Run this first, such as `make`; nvcc then adds line numbers.")
 @click.option("--seed", metavar="N", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True,
               help="Seed of the schedule.")  # fmt: skip
+@click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="Try N seeds, until one finds something.")
 @detector_options
 @timeout_option
 @gpu_option

@@ -18,15 +18,15 @@ from ptxlab.cli.files import STANDARD_INPUT
 from ptxlab.cli.findings import show_failure, show_findings, status_of
 from ptxlab.cli.gates import failing, wanted
 from ptxlab.cli.outcome import ALIKE
-from ptxlab.cli.trying import progress_bar
+from ptxlab.cli.trying import progress_bar, with_replay
 from ptxlab.report import Diagnostic, Format, PtxError, render
 
 if TYPE_CHECKING:
-    from ptxlab.programs.program import ProgramResult
+    from ptxlab.programs.program import ProgramOptions, ProgramResult
 
 _OF_KERNELS = ("entry", "grid", "block", "cluster", "arguments", "settings", "shared")
 _OF_BOTH = ("path", "target", "seed", "detectors", "only", "timeout", "gpu", "format", "nvcc", "device", "max_repeats",
-            "gpus")  # fmt: skip
+            "gpus", "seeds")  # fmt: skip
 _NOT_RUN = ("unsupported-call", "no-ptx", "stripped-program")
 
 nvcc_option = click.option("--nvcc", metavar="OPTIONS", default="", help="Options for the compiler of a whole program.")
@@ -92,7 +92,7 @@ def run_source(context: click.Context, nvcc: str, given: dict[str, Any]) -> int:
 
 def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folders: Sequence[Path]) -> int:
     """Run a program and show what was found; the exit status."""
-    from ptxlab.programs.program import ProgramInterrupted, ProgramOptions, run_program
+    from ptxlab.programs.program import ProgramInterrupted, ProgramOptions
 
     format: Format = given["format"]
     launch = {"seed": given["seed"], "timeout": given["timeout"],
@@ -102,8 +102,7 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
     sys.stdout.flush()
     is_interrupted = False
     try:
-        with progress_bar() as progress:
-            result = run_program(command, replace(options, launch=launch | {"progress": progress}))
+        result = _try_seeds(command, options, given["seeds"] or 1)
     except ProgramInterrupted as stopped:
         result, is_interrupted = stopped.result, True
     except PtxError as wrong:
@@ -121,6 +120,23 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
             click.echo()
         show_findings(found, name, format, alike=ALIKE)
     return 130 if is_interrupted else _status(failing(found, Path(name)), result)
+
+
+def _try_seeds(command: Sequence[str], options: ProgramOptions, count: int) -> ProgramResult:
+    """Run a program with each of so many seeds, until one finds something."""
+    from ptxlab.programs.program import modules_of, run_program
+
+    modules = modules_of(Path(command[0]), options)
+    launch = options.launch or {}
+    first = launch["seed"]
+    for seed in range(first, first + count):
+        with progress_bar(f"seed {seed}, " if count > 1 else "") as progress:
+            own = launch | {"seed": seed, "progress": progress}
+            result = run_program(command, replace(options, launch=own), modules)
+        if result.findings or result.status:
+            break
+    found = [with_replay(one, seed) for one in result.findings] if count > 1 else result.findings
+    return replace(result, findings=found)
 
 
 def _status(failing: Sequence[Diagnostic], result: ProgramResult) -> int:

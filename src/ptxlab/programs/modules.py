@@ -96,6 +96,11 @@ class Modules:
         self._gpu = None if gpu is None else gpu_named(gpu)
         self.folders, self.name = folders, name
         self.loaded: list[LoadedModule] = []
+        self._read: list[LoadedModule] = []  # by an earlier run of the program, and not loaded yet by this one
+
+    def start_anew(self) -> None:
+        """Have nothing loaded, for another run of the program: what that loads again is not read and checked again."""
+        self._read, self.loaded = [*self._read, *self.loaded], []
 
     @property
     def gpu(self) -> GpuModel:
@@ -114,7 +119,16 @@ class Modules:
             message = "the program has machine code only, and the emulator needs PTX"
             raise KernelError([error("no-ptx", message, None, helps=helps)])
         name = f"{self.name}.ptx"
-        module, faults = read(link(linked, name), name)
+        text = link(linked, name)
+        known = next(
+            (one for one in self._read if one.module.source is not None and one.module.source.text == text), None
+        )
+        if known is not None:
+            self._read.remove(known)
+            context_of(known.module).start_anew()
+            self.loaded.append(LoadedModule(known.module, known.resources))
+            return len(self.loaded) - 1
+        module, faults = read(text, name)
         self._trace(module)
         if faults:
             raise PtxError(faults)

@@ -65,20 +65,24 @@ class ProgramOptions:
     """How often a launch runs at most that is repeated with the same arguments."""
 
 
-def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResult:
-    """Run an executable; its calls of CUDA go to the emulator. `ProgramInterrupted` after Ctrl-C in a kernel."""
+def run_program(command: Sequence[str], options: ProgramOptions, modules: Modules | None = None) -> ProgramResult:
+    """Run an executable; its calls of CUDA go to the emulator. `ProgramInterrupted` after Ctrl-C in a kernel.
+
+    `modules` are those of another run of the same program with the same options but for the seed: `modules_of` makes
+    them.
+    """
     if sys.platform != "linux":
         raise PtxError([error("missing-tool", "whole programs run on Linux only", None)])
     program = Path(command[0])
     log = Log()
-    folders = [*options.folders, program.absolute().parent, Path.cwd()]
-    lines = HostLines([folder.resolve() for folder in folders])
+    lines = HostLines(_folders(program, options))
     files = _files(program)
     if files and files[0].is_stripped:
         message = "the program was stripped, and has a CUDA runtime of its own, which can't be replaced then"
         helps = ["link it with `-cudart shared`, or leave its symbols in it"]
         raise PtxError([error("stripped-program", message, None, helps=helps)])
-    modules = Modules(options.gpu, lines.folders, program.name)
+    modules = modules or modules_of(program, options)
+    modules.start_anew()
     is_interrupted = False
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
@@ -113,6 +117,16 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
     if is_interrupted:
         raise ProgramInterrupted(result)
     return result
+
+
+def modules_of(program: Path, options: ProgramOptions) -> Modules:
+    """What a program loads, to be kept for several runs of it."""
+    return Modules(options.gpu, _folders(program, options), program.name)
+
+
+def _folders(program: Path, options: ProgramOptions) -> list[Path]:
+    """Where sources may be."""
+    return [folder.resolve() for folder in (*options.folders, program.absolute().parent, Path.cwd())]
 
 
 def _files(program: Path) -> list[Elf]:
