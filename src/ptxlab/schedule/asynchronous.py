@@ -13,16 +13,10 @@ from ptxlab.author import Pointer, b8, b64, ptx, s32, u16
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import during, source_of
+from ptxlab.schedule.elements import synchronize_cluster
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.synchronize import BLOCK
-from ptxlab.schedule.tensor_memory import (
-    commit,
-    free,
-    wait,
-    write_accumulators,
-    write_multiplied,
-    write_tensor_memory,
-)
+from ptxlab.schedule.tensor_memory import commit, free, wait, write_accumulators, write_multiplied, write_tensor_memory
 from ptxlab.schedule.tree import (
     BYTES,
     Accumulators,
@@ -61,12 +55,6 @@ def write_end(w: Writing) -> None:
     """What warps that compute do last."""
     if w.tensor_memory is not None:
         free(w)
-
-
-def synchronize_cluster() -> None:
-    """All threads of all blocks of a cluster wait for each other."""
-    emit("barrier.cluster.arrive.release", [])
-    emit("barrier.cluster.wait.acquire", [])
 
 
 def _write_ring(w: Writing) -> None:

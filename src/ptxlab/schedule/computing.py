@@ -19,9 +19,7 @@ from ptxlab.schedule.reference import NEUTRAL
 from ptxlab.schedule.statements import Let, Load, Reduce, Store
 from ptxlab.schedule.tensor import is_first_multiplied, write_multiply
 from ptxlab.schedule.tensor_memory import write_load
-from ptxlab.schedule.tree import (
-    Leaf,
-)
+from ptxlab.schedule.tree import Leaf
 from ptxlab.schedule.walk import WARP, combination
 from ptxlab.schedule.writing import Writing
 

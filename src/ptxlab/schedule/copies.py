@@ -10,13 +10,7 @@ from ptxlab.author.emit import emit
 from ptxlab.schedule.address import FILL, Below, Value
 from ptxlab.schedule.elements import load_bits, split_bits, store_bits
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.tree import (
-    BYTES,
-    Buffer,
-    Fill,
-    Leaf,
-    reads,
-)
+from ptxlab.schedule.tree import BYTES, Buffer, Fill, Leaf, reads
 from ptxlab.schedule.walk import chunks
 from ptxlab.schedule.writing import Portion, Writing
 
@@ -52,14 +46,21 @@ def portions(w: Writing, number: int, buffer: Buffer) -> list[Portion]:
 
 def _swizzled(w: Writing, buffer: Buffer, row: Linear, column: Linear) -> Value:
     """Where in a swizzled box an element is, in elements."""
-    assert buffer.swizzle is not None
-    size = BYTES[buffer.element]
     down, right = (u32(v) if isinstance(v, int) else v.view(u32) for v in map(w.addresses.value, (row, column)))
-    offset = down * (buffer.columns * size) + (right % buffer.columns if buffer.panels > 1 else right) * size
+    return (offset_in(buffer, down, right) // BYTES[buffer.element]).view(s32)
+
+
+def offset_in(buffer: Buffer, row: Value, column: Value) -> Value:
+    """Bytes from the start of a box to an element."""
+    size = BYTES[buffer.element]
+    if buffer.swizzle is None:
+        return row * (buffer.columns * size) + column * size
+    within = column % buffer.columns if buffer.panels > 1 else column
+    offset = row * (buffer.columns * size) + within * size
     offset = offset ^ (offset >> buffer.swizzle.shift & buffer.swizzle.mask)
     if buffer.panels > 1:
-        offset = offset + right // buffer.columns * (buffer.size // buffer.panels * size)
-    return (offset // size).view(s32)
+        offset = offset + column // buffer.columns * (buffer.size // buffer.panels * size)
+    return offset
 
 
 def _coordinates(w: Writing, number: int, buffer: Buffer) -> list[tuple[list[Linear], Linear | None]]:

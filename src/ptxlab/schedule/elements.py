@@ -21,17 +21,18 @@ def shared_address(register: Value, offset: int) -> Pointer:
     return Pointer(b8, "shared", register, offset=offset)
 
 
+def synchronize_cluster(aligned: str = "") -> None:
+    """All threads of all blocks of a cluster wait for each other; `.aligned` where whole warps do."""
+    emit(f"barrier.cluster.arrive.release{aligned}", [])
+    emit(f"barrier.cluster.wait.acquire{aligned}", [])
+
+
 def load_bits(source: Any, space: str, size: int, when: Value) -> list[Value]:
     """So many bytes as bits; zeros where the predicate does not hold."""
     cls, count = (b16, 1) if size <= 2 else (b32, size // 4)
     values = [cls(0) if when is not None else cls() for _ in range(count)]
     lanes = f".v{count}" if count > 1 else ""
-    emit(
-        f"ld.{space}{lanes}.b{min(8 * size, 32)}",
-        [source],
-        out=tuple(values) if count > 1 else values[0],
-        when=when,
-    )
+    emit(f"ld.{space}{lanes}.b{min(8 * size, 32)}", [source], out=tuple(values) if count > 1 else values[0], when=when)
     return values
 
 

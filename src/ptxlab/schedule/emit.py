@@ -14,21 +14,15 @@ from ptxlab.schedule.asynchronous import (
     consuming,
     multiplying,
     producing,
-    synchronize_cluster,
     write_barriers,
     write_end,
 )
 from ptxlab.schedule.copies import portions
-from ptxlab.schedule.elements import ELEMENTS
+from ptxlab.schedule.elements import ELEMENTS, synchronize_cluster
 from ptxlab.schedule.lanes import write_spread
 from ptxlab.schedule.loops import write_body
 from ptxlab.schedule.statements import Reduce
-from ptxlab.schedule.tree import (
-    Leaf,
-    Node,
-    Plan,
-    walk,
-)
+from ptxlab.schedule.tree import Leaf, Node, Plan, walk
 from ptxlab.schedule.walk import WARP, combination
 from ptxlab.schedule.writing import Writing
 

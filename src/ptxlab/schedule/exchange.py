@@ -12,7 +12,7 @@ from math import prod
 from ptxlab.author import Pointer, b8, f32, ptx, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Below, Value
-from ptxlab.schedule.elements import shared_address, store_bits
+from ptxlab.schedule.elements import shared_address, store_bits, synchronize_cluster
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.statements import Reduce, Store
 from ptxlab.schedule.synchronize import BLOCK
@@ -83,7 +83,7 @@ def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
     for number, four in enumerate(fours):
         store_bits(shared_address(own, each * number), [*four, *four[:1] * (FOUR - len(four))], None)
     w.comment("derived: all blocks of the cluster have written their part")
-    _cluster_barrier()
+    synchronize_cluster(".aligned")
     others = [emit("mapa.shared::cluster.u32", [own, rank], out=u32()) for rank in range(blocks)]
     if found is None:
         _add(others, each, list(enumerate(fours)), None, COMBINE[one.operation])
@@ -95,7 +95,7 @@ def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
                 numbered = list(enumerate(fours))[share * block : share * (block + 1)]
                 _add(others, each, numbered, block, COMBINE[one.operation])
     w.comment("derived: all blocks of the cluster have read it, before it is overwritten or its block is over")
-    _cluster_barrier()
+    synchronize_cluster(".aligned")
 
 
 def _add(others: list[Value], each: int, fours: list[tuple[int, list[Value]]], own: int | None, operation: str) -> None:
@@ -114,8 +114,3 @@ def _add(others: list[Value], each: int, fours: list[tuple[int, list[Value]]], o
             for part in parts[1:-1]:
                 sum = emit(operation, [sum, part[place]])
             emit(operation, [sum, parts[-1][place]], out=total)
-
-
-def _cluster_barrier() -> None:
-    emit("barrier.cluster.arrive.release.aligned", [])
-    emit("barrier.cluster.wait.acquire.aligned", [])

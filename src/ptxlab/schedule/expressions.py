@@ -9,7 +9,7 @@ from typing import Any
 from ptxlab.author import f32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Addresses, Value
-from ptxlab.schedule.statements import Expression, Index, Load, Name, Number, Operation
+from ptxlab.schedule.statements import Applied, Expression, Index, Load, Name, Number
 
 LOG2_E, LN_2 = 1.4426950408889634, 0.6931471805599453
 _SIMPLE = {
@@ -38,17 +38,17 @@ def write_expression(
         case Index(sum):
             found = addresses.value(addresses.plan.index(sum))
             return float(found) if isinstance(found, int) else emit("cvt.rn.f32.s32", [found])
-        case Operation(name, (left, right)) if name in _COMPARISONS:
+        case Applied(name, (left, right)) if name in _COMPARISONS:
             return _compare(name, left, right, addresses, of)
-        case Operation(("and" | "or") as name, (left, right)):
+        case Applied(("and" | "or") as name, (left, right)):
             return emit(f"{name}.pred", [of(left), of(right)])
-        case Operation("choose", (condition, yes, no)):
+        case Applied("choose", (condition, yes, no)):
             return emit("selp.f32", [of(yes), of(no), of(condition)], out=f32())
-        case Operation("exp", (argument,)):
+        case Applied("exp", (argument,)):
             return emit("ex2.approx.f32", [emit("mul.rn.f32", [register(of(argument)), LOG2_E])])
-        case Operation("log", (argument,)):
+        case Applied("log", (argument,)):
             return emit("mul.rn.f32", [emit("lg2.approx.f32", [register(of(argument))]), LN_2])
-        case Operation(name, operands):
+        case Applied(name, operands):
             given = [of(one) for one in operands]
             if len(given) == 1 or all(isinstance(one, float) for one in given):
                 given[0] = register(given[0])
@@ -77,7 +77,7 @@ def _whole(value: Expression) -> Any:
         return value.value
     if isinstance(value, Number) and value.value.is_integer():
         return Linear.of(int(value.value))
-    if isinstance(value, Operation) and value.name in ("add", "sub", "neg"):
+    if isinstance(value, Applied) and value.name in ("add", "sub", "neg"):
         parts = [_whole(one) for one in value.operands]
         if any(part is None for part in parts):
             return None
@@ -97,12 +97,12 @@ def is_zero(value: Expression, is_masked: Callable[[Load], bool]) -> bool:
             return number == 0
         case Load():
             return is_masked(value)
-        case Operation("mul", (left, right)):
+        case Applied("mul", (left, right)):
             both = is_zero(left, is_masked), is_zero(right, is_masked)
             return all(both) or (any(both) and _is_finite(right if both[0] else left))
-        case Operation("add" | "sub" | "max" | "min", (left, right)):
+        case Applied("add" | "sub" | "max" | "min", (left, right)):
             return is_zero(left, is_masked) and is_zero(right, is_masked)
-        case Operation("neg" | "abs" | "sqrt" | "tanh" | "sin", (argument,)):
+        case Applied("neg" | "abs" | "sqrt" | "tanh" | "sin", (argument,)):
             return is_zero(argument, is_masked)
     return False
 

@@ -77,9 +77,7 @@ def sizes_of(schedule: Schedule, arguments: Sequence[Any]) -> dict[str, int]:
     if len(arguments) != len(algorithm.parameters):
         wanted = ", ".join(algorithm.parameters)
         refuse(
-            "bad-argument",
-            f"`{algorithm.name}` takes {wanted}: {len(arguments)} arguments are given",
-            position=here(),
+            "bad-argument", f"`{algorithm.name}` takes {wanted}: {len(arguments)} arguments are given", position=here()
         )
     sizes: dict[str, int] = dict(schedule.sizes)
     given = dict(zip(algorithm.parameters, arguments, strict=True))

@@ -257,10 +257,7 @@ def _places(
                     buffer, number = held[load.array]
                     slot = READ if buffer.slots > 1 else ""
                     yield place(
-                        load.array,
-                        [position(w, buffer, [w.plan.index(one) for one in load.index])],
-                        number,
-                        slot,
+                        load.array, [position(w, buffer, [w.plan.index(one) for one in load.index])], number, slot
                     )
                 else:
                     yield place(load.array, [w.plan.index(one) for one in load.index])

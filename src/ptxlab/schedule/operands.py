@@ -10,11 +10,7 @@ from ptxlab.schedule.copies import starts_inside
 from ptxlab.schedule.elements import load_numbers
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.statements import Load
-from ptxlab.schedule.tree import (
-    Buffer,
-    Keep,
-    reads,
-)
+from ptxlab.schedule.tree import Buffer, Keep, reads
 from ptxlab.schedule.writing import Writing
 
 

@@ -20,6 +20,7 @@ from ptxlab.author.lines import definition_of, refuse_line
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.statements import (
     Algorithm,
+    Applied,
     Array,
     Expression,
     Index,
@@ -27,7 +28,6 @@ from ptxlab.schedule.statements import (
     Load,
     Name,
     Number,
-    Operation,
     Reduce,
     Statement,
     Store,
@@ -246,16 +246,16 @@ class _Reader:
                         self._check_inside(node, array, one, extent)
                 return Load(array, index, is_inside)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return Operation("neg", (of(operand),))
+                return Applied("neg", (of(operand),))
             case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _BINARY:
-                return Operation(_BINARY[type(operator)], (of(left), of(right)))
+                return Applied(_BINARY[type(operator)], (of(left), of(right)))
             case ast.Compare(left=left, ops=operators, comparators=others):
                 sides = [of(one) for one in (left, *others)]
                 found_all: Expression | None = None
                 for number, relation in enumerate(operators):
                     if type(relation) not in _COMPARED:
                         self.refuse(node, f"`{_text(node)}` is not a comparison of numbers")
-                    pair = Operation(_COMPARED[type(relation)], (sides[number], sides[number + 1]))
+                    pair = Applied(_COMPARED[type(relation)], (sides[number], sides[number + 1]))
                     found_all = _both(found_all, pair)
                 assert found_all is not None
                 return found_all
@@ -263,16 +263,16 @@ class _Reader:
                 kind = "and" if isinstance(connective, ast.And) else "or"
                 result = of(values[0])
                 for side in values[1:]:
-                    result = Operation(kind, (result, of(side)))
+                    result = Applied(kind, (result, of(side)))
                 return result
             case ast.IfExp(test=test, body=body, orelse=other):
-                return Operation("choose", (of(test), of(body, False), of(other, False)))
+                return Applied("choose", (of(test), of(body, False), of(other, False)))
             case ast.Call(func=ast.Name(id=function), args=[ast.GeneratorExp() as generator], keywords=[]):
                 return self._reduce(function, generator, names, axes, name, inside)
             case ast.Call(func=ast.Name(id="max" | "min" as function), args=[left, right], keywords=[]):
-                return Operation(function, (of(left), of(right)))
+                return Applied(function, (of(left), of(right)))
             case ast.Call(func=ast.Name(id=function), args=[argument], keywords=[]) if function in FUNCTIONS:
-                return Operation(function, (of(argument),))
+                return Applied(function, (of(argument),))
         known = ", ".join(f"`{one}`" for one in (*FUNCTIONS, "max", "min", "sum"))
         self.refuse(node, f"`{_text(node)}` is not an expression of an algorithm", helps=(f"functions are {known}",))
 
@@ -315,7 +315,7 @@ class _Reader:
 
 
 def _both(first: Expression | None, second: Expression) -> Expression:
-    return second if first is None else Operation("and", (first, second))
+    return second if first is None else Applied("and", (first, second))
 
 
 def _text(node: ast.AST) -> str:

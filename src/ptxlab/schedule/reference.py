@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.statements import Algorithm, Expression, Index, Let, Load, Name, Number, Operation, Reduce, Store
+from ptxlab.schedule.statements import Algorithm, Applied, Expression, Index, Let, Load, Name, Number, Reduce, Store
 
 Values = NDArray[Any]
 _FUNCTIONS: dict[str, Any] = {
@@ -87,6 +87,6 @@ class _Reference:
                 parts = [self.index(part) for part in index]
                 clipped = [np.clip(part, 0, extent - 1) for part, extent in zip(parts, values.shape, strict=True)]
                 return np.asarray(values[tuple(np.broadcast_arrays(*clipped))])
-            case Operation(name, operands):
+            case Applied(name, operands):
                 return np.asarray(_FUNCTIONS[name](*map(self.evaluate, operands)))
         raise AssertionError(value)

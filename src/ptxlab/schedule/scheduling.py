@@ -362,10 +362,7 @@ def schedule(algorithm: Algorithm, target: str = "sm_90a", **sizes: int) -> Sche
         if name not in algorithm.sizes:
             known = ", ".join(f"`{size}`" for size in algorithm.sizes)
             refuse(
-                "illegal-step",
-                f"`{algorithm.name}` has no size `{name}`",
-                helps=[f"it has {known}"],
-                position=position,
+                "illegal-step", f"`{algorithm.name}` has no size `{name}`", helps=[f"it has {known}"], position=position
             )
     return Schedule(algorithm, target, sizes, position)
 

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from ptxlab.author.lines import SourcePosition, refuse
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.statements import Algorithm, Expression
+from ptxlab.schedule.statements import Algorithm, Expression, loads
 
 MOST_THREADS = 1024
 MOST_BLOCK_PARTS = 3
@@ -190,6 +190,25 @@ class State:
             known[one.number] = one
             parts[one.axis] = tuple(known)
         return replace(self, parts=parts)
+
+    def mapped(self, name: str, role: str) -> State:
+        """A part that is run by blocks, threads or a cluster from now on."""
+        part = self.part(name)
+        if part.role != "serial":
+            self.refuse("illegal-step", f"`{name}` is run by {part.role}s already")
+        if any(stage.at == name for stage in self.stages):
+            self.refuse("illegal-step", f"data is staged in `{name}` already", "map before `stage`")
+        return self.with_parts(replace(part, role=role, unrolled=False, step=len(self.steps)))
+
+    def needs(self, what: str, chip: int) -> None:
+        """Refuse what a target does not have."""
+        if int("".join(filter(str.isdigit, self.target))) < chip:
+            self.refuse("illegal-step", f"{what} the target `sm_{chip}`, and this one is `{self.target}`")
+
+    def indexing(self, array: str) -> frozenset[str]:
+        """The axes in indices of an array."""
+        found = (load for one in self.algorithm.statements for load in loads(one) if load.array == array)
+        return frozenset(axis for load in found for index in load.index for axis in index.names)
 
     def serial(self, axes: Iterable[str]) -> list[str]:
         """The parts of some axes that each thread runs in order, from the outermost loop."""

@@ -54,7 +54,7 @@ class Load(Expression):
 
 
 @dataclass(frozen=True)
-class Operation(Expression):
+class Applied(Expression):
     """A function of one to three numbers: see `emit.py` for those that there are."""
 
     name: str

@@ -14,6 +14,7 @@ from ptxlab.author import Pointer, b8, b16, b32, ptx, s32, u32
 from ptxlab.author.emit import emit
 from ptxlab.author.fragments import Fragment
 from ptxlab.schedule.address import Value
+from ptxlab.schedule.copies import offset_in
 from ptxlab.schedule.elements import as_words
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.numbers import expression, statement_of
@@ -21,7 +22,7 @@ from ptxlab.schedule.operands import outside
 from ptxlab.schedule.state import LANES, Tensor
 from ptxlab.schedule.statements import Let, Reduce, loads
 from ptxlab.schedule.tensor_memory import accumulator, commit_slot, issuing
-from ptxlab.schedule.tree import BYTES, Buffer, Leaf
+from ptxlab.schedule.tree import BYTES, Leaf
 from ptxlab.schedule.writing import Writing
 
 STEP = 32  # bytes along the sum that one instruction takes
@@ -129,7 +130,7 @@ class Operand:
         own = self._own()
         if own is not None:
             down, right = (down + own, right) if self.is_along else (down, right + own)
-        return self.start + _offset(self.buffer, down, right)
+        return self.start + offset_in(self.buffer, down, right)
 
     def _own(self) -> Value | None:
         """The first row, or column, of what the warp has of the block's tile."""
@@ -181,19 +182,6 @@ class Operand:
         buffer, size = self.buffer, BYTES[self.buffer.element]
         panel, within = divmod(columns, buffer.columns)
         return (rows * buffer.columns + panel * (buffer.size // buffer.panels) + within) * size >> 4
-
-
-def _offset(buffer: Buffer, row: Value, column: Value) -> Value:
-    """Bytes from the start of a box to an element."""
-    size = BYTES[buffer.element]
-    if buffer.swizzle is None:
-        return row * (buffer.columns * size) + column * size
-    within = column % buffer.columns if buffer.panels > 1 else column
-    offset = row * (buffer.columns * size) + within * size
-    offset = offset ^ (offset >> buffer.swizzle.shift & buffer.swizzle.mask)
-    if buffer.panels > 1:
-        offset = offset + column // buffer.columns * (buffer.size // buffer.panels * size)
-    return offset
 
 
 def _write_mma(w: Writing, tensor: Tensor, one: Reduce) -> None:

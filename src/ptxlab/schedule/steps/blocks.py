@@ -14,17 +14,13 @@ def blocks(state: State, *loops: str) -> State:
     names = [state.named(loop)[0] for loop in loops] or list(state.tiled)
     for name in names:
         part = state.part(name)
-        if part.role != "serial":
-            state.refuse("illegal-step", f"`{name}` is run by {part.role}s already")
         if part.axis in state.algorithm.reduced:
             state.refuse(
                 "carried-dependence",
                 f"`{part.axis}` carries a dependence: it is reduced over, and blocks do not share registers",
                 "threads can share a reduction, and blocks of a cluster: `threads`, `cluster`",
             )
-        if any(stage.at == name for stage in state.stages):
-            state.refuse("illegal-step", f"data is staged in `{name}` already", "map before `stage`")
-        state = state.with_parts(replace(part, role="block", unrolled=False, step=len(state.steps)))
+        state = state.mapped(name, "block")
     found = (*state.blocks, *names)
     if len(found) > MOST_BLOCK_PARTS:
         state.refuse("illegal-step", f"{len(found)} loops are run by blocks, a grid has {MOST_BLOCK_PARTS} dimensions")

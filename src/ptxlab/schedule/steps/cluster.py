@@ -15,10 +15,7 @@ def cluster(state: State, *loops: str) -> State:
     if len(names) != 1 or state.cluster:
         state.refuse("illegal-step", "a cluster runs one loop", "`tile(x=64).tile(x=16).cluster()`")
     part = state.part(names[0])
-    if int("".join(filter(str.isdigit, state.target))) < 90:
-        state.refuse("illegal-step", f"clusters need the target `sm_90`, and this one is `{state.target}`")
-    if part.role != "serial":
-        state.refuse("illegal-step", f"`{part.name}` is run by {part.role}s already")
+    state.needs("clusters need", 90)
     if part.axis not in state.algorithm.reduced:
         state.refuse(
             "illegal-step", f"`{part.axis}` is not reduced over", "`blocks` runs loops of independent iterations"
@@ -29,7 +26,4 @@ def cluster(state: State, *loops: str) -> State:
         state.refuse("schedule-limit", f"{said}, and a cluster has 2 to {MOST_BLOCKS} blocks", "`tile` it twice")
     if len(state.blocks) == MOST_BLOCK_PARTS:
         state.refuse("illegal-step", "the grid has no dimension left for the blocks of a cluster")
-    if any(stage.at == part.name for stage in state.stages):
-        state.refuse("illegal-step", f"data is staged in `{part.name}` already", "map before `stage`")
-    state = state.with_parts(replace(part, role="cluster", unrolled=False, step=len(state.steps)))
-    return replace(state, cluster=part.name, tiled=())
+    return replace(state.mapped(part.name, "cluster"), cluster=part.name, tiled=())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptxlab.schedule.state import MulticastCopy, State
-from ptxlab.schedule.statements import loads
 from ptxlab.schedule.steps.cluster import MOST_BLOCKS
 
 
@@ -23,15 +22,7 @@ def multicast(state: State, array: str, blocks: int = 2) -> State:
     copied = [one.array for one in state.stages if one.at == state.pipeline.at]
     if array not in copied:
         state.refuse("illegal-step", f"`{array}` is not copied by TMA", f"these are: {', '.join(copied)}")
-    used = {
-        axis
-        for one in state.algorithm.statements
-        for load in loads(one)
-        if load.array == array
-        for index in load.index
-        for axis in index.names
-    }
-    parts = [name for name in state.blocks if state.part(name).axis not in used]
+    parts = [name for name in state.blocks if state.part(name).axis not in state.indexing(array)]
     if len(parts) != 1:
         state.refuse("illegal-step", f"no two blocks read the same of `{array}`")
     return replace(state, multicast=MulticastCopy(array, blocks, parts[0], len(state.steps)), tiled=())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptxlab.schedule.state import Online, State
-from ptxlab.schedule.statements import Expression, Let, Name, Number, Operation, Reduce, Statement, names, walk
+from ptxlab.schedule.statements import Applied, Expression, Let, Name, Number, Reduce, Statement, names, walk
 
 
 def online(state: State, axis: str) -> State:
@@ -50,13 +50,13 @@ _HELP = "`top = max(s for j in range(n))`, and in a loop over `j`: `p = exp(s - 
 def _exponent(state: State, value: Expression, top: str) -> tuple[Expression, Expression | None] | None:
     """`s` and `f` of `exp((s - top) * f)`, where `f` is a number or a parameter."""
     match value:
-        case Operation("exp", (Operation("sub", (other, Name(name))),)) if name == top:
+        case Applied("exp", (Applied("sub", (other, Name(name))),)) if name == top:
             factor: Expression | None = None
-        case Operation("exp", (Operation("mul", (Operation("sub", (other, Name(name))), Number() | Name() as f)),)) if (
+        case Applied("exp", (Applied("mul", (Applied("sub", (other, Name(name))), Number() | Name() as f)),)) if (
             name == top
         ):
             factor = f
-        case Operation("exp", (Operation("mul", (Number() | Name() as f, Operation("sub", (other, Name(name))))),)) if (
+        case Applied("exp", (Applied("mul", (Number() | Name() as f, Applied("sub", (other, Name(name))))),)) if (
             name == top
         ):
             factor = f
@@ -107,11 +107,11 @@ def _degree(value: Expression, name: str) -> int | None:
     match value:
         case Name(other):
             return int(other == name)
-        case Operation("mul", (left, right)):
+        case Applied("mul", (left, right)):
             degrees = _degree(left, name), _degree(right, name)
             return None if None in degrees else sum(degrees)  # type: ignore[arg-type]
-        case Operation("div", (left, right)):
+        case Applied("div", (left, right)):
             return _degree(left, name) if _degree(right, name) == 0 else None
-        case Operation("neg", (inner,)):
+        case Applied("neg", (inner,)):
             return _degree(inner, name)
     return None if Name(name) in walk(value) else 0

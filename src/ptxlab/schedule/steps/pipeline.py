@@ -29,8 +29,7 @@ def pipeline(state: State, stages: int = 3, by: str = "cp.async") -> State:
 
 def _check_maps(state: State, arrays: list[str]) -> None:
     """Refuse what TMA does not copy."""
-    if int("".join(filter(str.isdigit, state.target))) < 90:
-        state.refuse("illegal-step", f"TMA needs the target `sm_90`, and this one is `{state.target}`")
+    state.needs("TMA needs", 90)
     for array in arrays:
         stages = [one for one in state.stages if one.array == array]
         if array not in state.operands or len(stages) > 1 or not stages[0].swizzle:

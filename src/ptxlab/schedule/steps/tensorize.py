@@ -11,7 +11,7 @@ from dataclasses import replace
 from ptxlab.isa.targets import TARGETS
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import LANES, MOST_TENSOR_COLUMNS, State, Tensor
-from ptxlab.schedule.statements import Load, Name, Operation, Reduce
+from ptxlab.schedule.statements import Applied, Load, Name, Reduce
 from ptxlab.schedule.steps.tile import cut
 from ptxlab.schedule.tree import BYTES
 
@@ -73,7 +73,7 @@ def _second(state: State, first: Tensor, lane: str) -> State:
     assert state.online is not None
     for one in state.algorithm.statements:
         match one:
-            case Reduce(name=name, value=Operation("mul", (Name(weight), Load() as right))) if (
+            case Reduce(name=name, value=Applied("mul", (Name(weight), Load() as right))) if (
                 name in state.online.sums and weight == state.online.weight and len(right.index) >= 2
             ):
                 pass
@@ -142,7 +142,7 @@ def _product(state: State, unit: str) -> Tensor:  # noqa: RET503 - `refuse` does
 
 def _matched(state: State, one: Reduce, unit: str) -> Tensor | str:
     match one.value:
-        case Operation("mul", (Load() as left, Load() as right)) if one.operation == "add" and one.condition is None:
+        case Applied("mul", (Load() as left, Load() as right)) if one.operation == "add" and one.condition is None:
             pass
         case _:
             return "is not a sum of products of two arrays"

@@ -14,17 +14,13 @@ def threads(state: State, *loops: str) -> State:
     names = [state.named(loop)[0] for loop in loops] or list(state.tiled)
     for name in names:
         part = state.part(name)
-        if part.role != "serial":
-            state.refuse("illegal-step", f"`{name}` is run by {part.role}s already")
         if state.count(part) is None:
             state.refuse(
                 "unknown-extent",
                 f"`{name}` has {state.extent(part.axis)} iterations, and a block has a fixed number of threads",
                 f"tile `{part.axis}` first, or fix its size: `schedule(..., n=1024)`",
             )
-        if any(stage.at == name for stage in state.stages):
-            state.refuse("illegal-step", f"data is staged in `{name}` already", "map before `stage`")
-        state = state.with_parts(replace(part, role="thread", unrolled=False, step=len(state.steps)))
+        state = state.mapped(name, "thread")
     state = replace(state, threads=(*state.threads, *names), tiled=())
     if state.thread_count > MOST_THREADS:
         state.refuse("schedule-limit", f"{state.thread_count} threads, a block has at most {MOST_THREADS}")
