@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxlab.report import PtxError
-from ptxlab.schedule import Schedule, schedule
+from ptxlab.schedule import Schedule, launching, schedule
 from tests.schedule.algorithms import ALGORITHMS, linear, linear_of_eights, matmul_of_halves
 
 TILES = (2, 3, 4, 5, 8, 16, 32)
@@ -118,8 +118,8 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
         attempt("specialize")
         if chance.random() < 0.4:
             attempt("multicast", chance.choice("ab"), chance.choice((2, 2, 4)))
-        if chance.random() < 0.5:
-            attempt("persistent")
+        if chance.random() < 0.6:
+            attempt(chance.choice(("persistent", "stream_k")))
 
 
 def sizes_of(made: Schedule, chance: random.Random) -> dict[str, int]:
@@ -165,6 +165,7 @@ def attempt(seed: int, proved: float = 0.0) -> dict[str, Any]:
             if is_short(made, found["refused"]):
                 break
         sizes = found["sizes"] = sizes_of(made, chance)
+        launching.SMS = found["sms"] = chance.choice((2, 5, 132))
         made.check(seeds=2, symbolic=False, **sizes)
         if chance.random() < proved:
             made.check(seeds=0, **small(made, sizes))

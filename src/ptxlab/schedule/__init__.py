@@ -5,8 +5,8 @@
 - `state`, `steps`: what is decided, and how; a step is a file.
 - `tree`, `plan`, `staging`: the tree of loops and copies that follows; `walk`: how threads share copies; `synchronize`:
   barriers, derived.
-- `emit`, `loops`, `copies`, `operands`, `numbers`, `computing`, `online`, `exchange`: the tree as a kernel of
-  `ptxlab.author`; `writing` is what these share, with `address`, `elements` and `expressions`.
+- `emit`, `loops`, `copies`, `operands`, `numbers`, `computing`, `online`, `exchange`, `pieces`: the tree as a kernel
+  of `ptxlab.author`; `writing` is what these share, with `address`, `elements` and `expressions`.
 - `tensor`, `lanes`, `tensor_memory`, `asynchronous`: tensor cores, what becomes of their results, copies by TMA and
   what waits.
 - `scheduling`: what a user holds; `launching`: a kernel for arrays; `checking`: whether it is right; `search`: numbers

@@ -142,7 +142,8 @@ def write_asynchronous(w: Writing, node: Asynchronous) -> None:
         case Release("before"):
             assert w.state.pipeline is not None
             w.comment("derived: the slot of the iteration before has been read")
-            with ptx.when(w.addresses.registers[w.state.pipeline.at] > 0):
+            first = 0 if w.pieces is None else w.pieces.first.view(s32)
+            with ptx.when(w.addresses.registers[w.state.pipeline.at] > first):
                 w.read.release(w.state.together())
             w.reading.advance()
         case Release():

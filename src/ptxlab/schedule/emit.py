@@ -21,6 +21,7 @@ from ptxlab.schedule.copies import portions
 from ptxlab.schedule.elements import ELEMENTS, synchronize_cluster
 from ptxlab.schedule.lanes import write_spread
 from ptxlab.schedule.loops import write_body
+from ptxlab.schedule.pieces import Pieces, workspace_of
 from ptxlab.schedule.statements import Reduce
 from ptxlab.schedule.tree import Leaf, Node, Plan, walk
 from ptxlab.schedule.walk import WARP, combination
@@ -42,6 +43,9 @@ def write_kernel(plan: Plan) -> Kernel:
         for name in algorithm.parameters
     }
     types |= {name: s32 for name in algorithm.sizes if name not in plan.state.fixed}
+
+    if plan.state.stream_k:
+        types[workspace_of(plan.state)] = pointer[f32]
 
     def body(*values: Any) -> None:
         _write(Writing(plan, dict(zip(types, values, strict=True))))
@@ -153,9 +157,14 @@ def _write_tiles(w: Writing, tree: list[Node]) -> None:
         write_body(w, tree)
     else:
         down, across = (w.count(name, w.state.together(name)).view(u32) for name in w.state.blocks)
-        w.comment("tiles of this block", w.state.steps.index("persistent()"))
         first, step = (_cluster_number(w, one) for one in (ptx.ctaid.x, ptx.nctaid.x))
-        for number in ptx.range(first, down * across, step):
+        if w.state.stream_k:
+            w.comment("pieces of tiles of this block", w.state.steps.index("stream_k()"))
+            numbers = w.pieces = Pieces(w, down * across, first, step)
+        else:
+            w.comment("tiles of this block", w.state.steps.index("persistent()"))
+            numbers = ptx.range(first, down * across, step)
+        for number in numbers:
             w.addresses.known = outside.new_child()
             _write_blocks(w, number)
             write_body(w, tree)

@@ -13,6 +13,7 @@ from ptxlab.author.lines import refuse
 from ptxlab.device.tensor_maps import tensor_map
 from ptxlab.measure import Launch
 from ptxlab.schedule.emit import shared_bytes
+from ptxlab.schedule.pieces import workspace_words
 from ptxlab.schedule.state import State, here
 from ptxlab.schedule.statements import Algorithm, Array
 from ptxlab.schedule.tree import BYTES
@@ -44,7 +45,12 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     counts = [-(-n // each) * each for n, each in zip(counts, map(made.state.together, made.state.blocks), strict=True)]
     grid = [math.prod(counts)] if schedule.state.group else counts[::-1] or [1]
     if made.state.persistent:
-        grid = [min(grid[0], SMS // together * together)]
+        most = grid[0]
+        if made.state.stream_k:
+            assert made.state.pipeline is not None
+            part = made.state.part(made.state.pipeline.at)
+            most *= part.extent or -(-made.state.extent(part.axis).value(sizes) // part.weight)
+        grid = [min(most, SMS // together * together)]
     blocks = schedule.state.cluster_blocks
     if blocks > 1:
         grid = [*[*grid, 1, 1][:2], blocks]
@@ -61,6 +67,8 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
         for name, buffer in made.mapped.items()
     }
     args = [*(maps.get(n, a) for n, a in zip(schedule.algorithm.parameters, arguments, strict=True)), *free.values()]
+    if made.state.stream_k:
+        args.append(_zeros(arguments, workspace_words(made.state, grid[0])))
     return Launch(
         kernel,
         tuple(max(count, 1) for count in grid),
@@ -141,7 +149,14 @@ def _is_mappable(array: Array, given: Any) -> bool:
 def unaligned(state: State) -> State:
     """The same for arrays that neither vectors nor tensor maps are for: elements are copied by all threads."""
     plain = None if state.pipeline is None else replace(state.pipeline, by="cp.async")
-    return replace(state, vectors={}, pipeline=plain, specialized=False, multicast=None, persistent=False)
+    state = replace(state, vectors={}, pipeline=plain, specialized=False, multicast=None)
+    return replace(state, persistent=False, stream_k=False)
+
+
+def _zeros(arguments: Sequence[Any], count: int) -> Any:
+    """So many zeros in f32, where the arrays are."""
+    tensor = next((one for one in arguments if hasattr(one, "new_zeros")), None)
+    return np.zeros(count, np.float32) if tensor is None else tensor.new_zeros(count).float()
 
 
 def _is_contiguous(array: Any) -> bool:

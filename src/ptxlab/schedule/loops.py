@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ptxlab.author import s32, u32
+from ptxlab.author import ptx, s32, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import FILL, READ, Place, advance
 from ptxlab.schedule.asynchronous import write_asynchronous
 from ptxlab.schedule.computing import flush, write_leaf
 from ptxlab.schedule.copies import source_of, write_fill
 from ptxlab.schedule.operands import position, write_keep
+from ptxlab.schedule.pieces import write_collect, write_deposit
 from ptxlab.schedule.statements import Store
 from ptxlab.schedule.tree import (
     BYTES,
@@ -29,6 +30,7 @@ from ptxlab.schedule.tree import (
     Multiplied,
     Node,
     Release,
+    Shared,
     Transfer,
     Turn,
     Vacancy,
@@ -84,6 +86,14 @@ def _node(w: Writing, node: Node) -> None:
                 w.held[buffer.stage.array] = buffer, w.plan.buffers.index(buffer)
         case Transfer() | Vacancy() | Release() | Accumulators() | Multiplied() | Fence():
             write_asynchronous(w, node)
+        case Shared():
+            w.comment("derived: the block with the end of the sum has all of it")
+            with ptx.when(w.pieces.end < w.pieces.count):
+                write_deposit(w)
+            with ptx.otherwise():
+                with ptx.when(w.pieces.first > 0):
+                    write_collect(w)
+                write_body(w, node.body)
         case Barrier():
             w.comment(f"derived: {node.reason}")
             w.barrier(node.level)
@@ -107,6 +117,9 @@ def _loop(w: Writing, loop: Loop) -> None:
     turns = bool(slotted) or (rings and bool(w.plan.mapped) and not w.state.specialized)
     with _ring(w, turns):
         counter = s32(0)
+        if w.pieces is not None and rings:
+            emit("mov.s32", [w.pieces.first], out=counter)
+            count = w.pieces.end
         moving = []
         outside = addresses.known
         addresses.known = outside.new_child()

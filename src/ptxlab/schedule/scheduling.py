@@ -48,6 +48,7 @@ from ptxlab.schedule.steps.reorder import reorder
 from ptxlab.schedule.steps.resident import resident
 from ptxlab.schedule.steps.specialize import specialize
 from ptxlab.schedule.steps.stage import stage
+from ptxlab.schedule.steps.stream_k import stream_k
 from ptxlab.schedule.steps.tensorize import tensorize
 from ptxlab.schedule.steps.threads import threads
 from ptxlab.schedule.steps.tile import tile
@@ -73,6 +74,7 @@ STEPS: dict[str, Callable[..., State]] = {
         specialize,
         multicast,
         persistent,
+        stream_k,
         prefetch,
         unroll,
         raster,
@@ -186,6 +188,10 @@ class Schedule:
     def persistent(self) -> Self:
         """Have a block compute tile after tile."""
         return self._take("persistent", (), {})
+
+    def stream_k(self) -> Self:
+        """Have all blocks compute equally many iterations along a sum, and add what they have of one tile."""
+        return self._take("stream_k", (), {})
 
     def prefetch(self) -> Self:
         """Load what is staged in registers one iteration before it is read."""

@@ -141,6 +141,8 @@ class State:
     multicast: MulticastCopy | None = None
     persistent: bool = False
     """Whether a block computes tile after tile."""
+    stream_k: bool = False
+    """Whether a block computes as many iterations as others, and tiles can be of several blocks."""
     tensors: tuple[Tensor, ...] = ()
     """The sums that tensor cores compute."""
     aliases: Mapping[str, str] = field(default_factory=dict)

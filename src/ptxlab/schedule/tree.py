@@ -210,8 +210,15 @@ class Barrier:
     """Whether it is for tensor memory, too."""
 
 
+@dataclass(eq=False)
+class Shared:
+    """What follows a sum that several blocks have pieces of: one of them adds these, and computes the rest."""
+
+    body: list[Node]
+
+
 Asynchronous = Transfer | Arrival | Vacancy | Release | Accumulators | Multiplied | Fence
-Node = Loop | Leaf | Fill | Keep | Ahead | Turn | Commit | Wait | Barrier | Asynchronous
+Node = Loop | Leaf | Fill | Keep | Ahead | Turn | Commit | Wait | Barrier | Shared | Asynchronous
 
 
 @dataclass(eq=False)
@@ -290,6 +297,8 @@ def walk(nodes: Sequence[Node], path: tuple[Loop, ...] = ()) -> Iterator[tuple[N
         yield node, path
         if isinstance(node, Loop):
             yield from walk(node.body, (*path, node))
+        elif isinstance(node, Shared):
+            yield from walk(node.body, path)
         elif isinstance(node, Ahead):
             around = (*path, Loop(node.part, node.body))
             yield from walk([*node.keeps, *node.turn, *node.body], around)

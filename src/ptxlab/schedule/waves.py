@@ -77,6 +77,8 @@ def waves(one: Schedule, sizes: Mapping[str, int]) -> float:
     pitch = length * BYTES[operands[0].element]
     each = [wave(block, count, iterations, pitch, state) for count in (SMS * block.resident, rest)]
     total = full * each[0] + (each[1] if rest else 0.0)
+    if state.stream_k:  # one wave of equal parts of all tiles, and one more end for the pieces that blocks exchange
+        total = wave(block, SMS, -(-tiles * iterations // SMS), pitch, state) + full * wave(block, SMS, 0, pitch, state)
     if not state.unit:
         return 1e-6 * (4.2 + total)
     read = sum(prod(extent.value(sizes) for extent in array.extents) * BYTES[array.element] for array in operands)

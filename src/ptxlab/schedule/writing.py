@@ -66,6 +66,7 @@ class Writing:
         self.sets: Any = None  # of accumulators, and sides of these
         self.summing: Any = None
         self.summed: Any = None
+        self.pieces: Any = None  # of tiles that a block has, see `pieces.py`
         self.first: list[Below] = []  # which of the threads with the same number stores it
 
     def comment(self, text: str, step: int | None = None) -> None:

@@ -1,0 +1,124 @@
+"""Stream-K: tiles of which several blocks have pieces, that each synchronization is needed, and what is refused."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptxlab.report import PtxError
+from ptxlab.schedule import Schedule, choose, launching, schedule
+from tests.schedule import test_multicast, test_tcgen05
+from tests.schedule.test_online import attention
+from tests.schedule.test_tensor import WAITS, by_mma, by_tma, changed, is_found, linear, of_eights, with_roles
+
+
+def by_wgmma(columns: int = 16) -> Schedule:
+    """A warpgroup of 64 rows."""
+    s = schedule(linear).tile(i=64, j=columns).blocks().tile(x=16).tensorize("wgmma")
+    s.stage("a", "b", in_="shared", swizzle="32B").vectorize("c", 2)
+    return s.pipeline(stages=3, by="tma").specialize().raster(2)
+
+
+SCHEDULES = {
+    "wgmma": lambda: by_wgmma().stream_k(),
+    "two warpgroups": lambda: with_roles().raster(2).stream_k(),
+    "24 columns": lambda: by_wgmma(24).stream_k(),
+    "mma.sync": lambda: by_mma().pipeline(stages=3, by="tma").specialize().raster(1).stream_k(),
+    "fp8": lambda: of_eights().raster(2).stream_k(),
+    "multicast": lambda: test_multicast.by_wgmma().raster(2).multicast("b", 2).stream_k(),
+}
+
+
+@pytest.fixture(autouse=True)
+def few_sms(monkeypatch):
+    monkeypatch.setattr(launching, "SMS", 5)
+
+
+def test_blocks_share_tiles():
+    s = SCHEDULES["wgmma"]()
+    assert s.check(seeds=1, symbolic=False, m=72, n=24, k=56)  # 4 tiles of 4 iterations
+    launch = s.launch_of(*s.arguments({"m": 60, "n": 12, "k": 56}))
+    assert launch.grid == (4,)  # a tile of four blocks
+    workspace = launch.args[-1]
+    launch.run(device="cpu")
+    assert workspace.any()
+    assert not workspace[-4 * 4 :].view(np.uint32).any()  # flags are for the next launch
+    assert not launch.run(device="cpu").diagnostics
+
+
+def test_blocks_are_chosen_by_waves():
+    few, many = by_wgmma().persistent(), by_wgmma().stream_k()
+    assert choose([few, many], m=64, n=16, k=8192) is many
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("sms", [2, 5, 7, 32])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"m": 300, "n": 72, "k": 160},
+        {"m": 128, "n": 32, "k": 64},
+        {"m": 100, "n": 21, "k": 33},
+        {"m": 9, "n": 8, "k": 16},
+        {"m": 9, "n": 8, "k": 0},
+    ],
+)
+def test_any_size(name, sms, sizes, monkeypatch):
+    monkeypatch.setattr(launching, "SMS", sms)
+    assert SCHEDULES[name]().check(seeds=2, symbolic=False, **sizes)
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("name", ["wgmma", "mma.sync"])
+def test_it_is_the_algorithm_for_all_values(name):
+    assert SCHEDULES[name]().check(seeds=0, m=72, n=24, k=40).verdict.level in ("same-function", "near")
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("name", ["wgmma", "two warpgroups", "mma.sync", "multicast"])
+def test_each_synchronization_is_needed(name):
+    s = SCHEDULES[name]()
+    launch = s.launch_of(*s.arguments({"m": 256, "n": 72, "k": 112}))
+    launch.run(device="cpu")
+    texts = {**changed(launch, (*WAITS, "bar.warp.sync", "barrier.cluster.w")), **weakened(launch)}
+    assert sum("bar.warp.sync" in what for what in texts) == 2
+    missed = []
+    for what, text in texts.items():
+        launch.args[-1][:] = 0
+        if not is_found(launch, text):
+            missed.append(what)
+    assert not missed
+
+
+def weakened(launch) -> dict[str, str]:
+    """The PTX with flags that order nothing, with a poll that does not repeat, and without the reset of a flag."""
+    text = str(launch.kernel)
+    lines = text.splitlines()
+    poll = next(n for n, line in enumerate(lines) if "ld.acquire.gpu" in line)
+    assert " bra " in lines[poll + 2]
+    return {
+        "a relaxed release.gpu": text.replace("st.release.gpu", "st.relaxed.gpu"),
+        "a relaxed acquire": text.replace("ld.acquire.gpu", "ld.relaxed.gpu"),
+        "an acquire that is not repeated": "\n".join(lines[: poll + 2] + lines[poll + 3 :]),
+        "a flag that stays": "\n".join(line for line in lines if "st.relaxed.gpu" not in line),
+    }
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (lambda: by_tma().stream_k(), "no warp of its own copies"),
+        (lambda: with_roles().stream_k(), "tiles have no order"),
+        (lambda: test_tcgen05.with_roles().raster(2).stream_k(), "blocks add accumulators that are in registers"),
+        (lambda: schedule(attention).stream_k(), "no warp of its own copies"),
+        (lambda: with_roles(2, 32).raster(2).stream_k(), "blocks of a cluster compute one tile together"),
+    ],
+)
+def test_what_is_refused(step, message):
+    with pytest.raises(PtxError) as found:
+        step()
+    assert message in str(found.value)
+    assert "src/ptxlab" not in str(found.value)
