@@ -170,9 +170,9 @@ def test_command_line(tmp_path: Path) -> None:
     found = CliRunner().invoke(command_line, [*given, "--assume", "oops"])
     assert found.exit_code == 2
     assert "`oops`" in found.output
-    found = CliRunner().invoke(command_line, [*given, "--cluster", "2"])
+    found = CliRunner().invoke(command_line, [*given, "--set", "x=u32=1"])
     assert found.exit_code == 2
-    assert "a proof does not follow `--cluster` yet" in found.output
+    assert "a proof does not follow `--set` yet" in found.output
 
 
 @needs_solver

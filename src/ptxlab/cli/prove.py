@@ -52,9 +52,8 @@ def command(context: click.Context, /, file: Path, format: str, explain: bool, *
     """
     from ptxlab.prove import ContractError, MissingSolverError, prove
 
-    for option, is_given in (("--cluster", given["cluster"]), ("--set", given["settings"])):
-        if is_given:
-            raise click.UsageError(f"a proof does not follow `{option}` yet")
+    if given["settings"]:
+        raise click.UsageError("a proof does not follow `--set` yet")
     name = name_of(file)
     try:
         with time_limit(given["timeout"], name):
@@ -66,8 +65,8 @@ def command(context: click.Context, /, file: Path, format: str, explain: bool, *
                 enumerate(arguments_for(kernel, given["arguments"]))]  # fmt: skip
         found = prove(
             kernel, made or None, grid=given["grid"], block=given["block"] or required_block(kernel),
-            shared=given["shared"], assume=given["assume"], bounds=given["bounds"], once=given["once"],
-            initialized=given["initialized"], timeout=given["timeout"] or 120.0,
+            shared=given["shared"], cluster=given["cluster"], assume=given["assume"], bounds=given["bounds"],
+            once=given["once"], initialized=given["initialized"], timeout=given["timeout"] or 120.0,
         )  # fmt: skip
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name, "full")

@@ -41,7 +41,7 @@ class Step(NamedTuple):
     Besides the operators `+ - * // % & | ^ << >> < <= ==` (as `machine.Value` has them) there are `operand`,
     `constant`, `select`, `cast` (an integer as another type), `pack` and `part` (at `detail` bits), `call` of a native
     function, `arithmetic` on floats, `shuffle` of the lanes of a warp, `window` (where a state space starts among
-    generic addresses), `peer` (an address in another block) and `unknown`.
+    generic addresses), `peer` (an address in the block of a rank) and `unknown`.
     """
 
     operation: str
@@ -215,8 +215,8 @@ class _Machine(EffectRecorder):
         return self.add(Step("window", type_named("u64"), detail=space))
 
     def address_in(self, address: object, rank: object, space: str | None) -> Noted:  # type: ignore[override]
-        given = self.noted(address, PREDICATE)
-        return self.add(Step("peer", given.type, (given.at,), given.type))
+        given, number = self.noted(address, PREDICATE), self.noted(rank, type_named("u32"))
+        return self.add(Step("peer", given.type, (given.at, number.at), given.type))
 
     def collect(
         self,

@@ -140,7 +140,8 @@ class Alike:
         found: list[Hashable] = []
         for thread in range(self.count):
             places = dict(zip(AXES, (thread % x, thread // x % y, thread // x // y), strict=True))
-            replaced = {atom: linear(atom.type, places[str(atom.detail)[-1]]) for atom in indices}
+            # Of threads of one block, the rank is the same.
+            replaced = {atom: linear(atom.type, places.get(str(atom.detail)[-1], 0)) for atom in indices}
             known: dict[Atom, Linear] = {}
             place = self.terms.substitute(address, replaced, known)
             if not is_certain([place], loops):

@@ -20,7 +20,7 @@ from .terms import FALSE, TRUE
 if TYPE_CHECKING:
     from .effects import Effects
 
-STRONG = "relaxed.cta"  # operations of mbarriers do not race with each other
+STRONG = "relaxed.cluster"  # operations of mbarriers do not race with each other
 GROUPS = {"async_copy": ("async_copy",), "bulk": ("bulk", "bulk.read"), "wgmma": ("wgmma",)}
 
 

@@ -26,7 +26,8 @@ class Bounds:
     def show(self, objects: Callable[[Object], bool], milliseconds: int) -> list[Obligation]:
         """Show that accesses to some objects are in bounds and aligned, for any thread."""
         chosen = [one for one in self._groups() if objects(one.object)]
-        return [show(one, milliseconds) for one in chosen for show in (self._bound, self._alignment)]
+        ranks = [self._in_cluster(one, milliseconds) for one in chosen if one.rank is not None]
+        return ranks + [show(one, milliseconds) for one in chosen for show in (self._bound, self._alignment)]
 
     def show_alignment(self, milliseconds: int) -> list[Obligation]:
         """Show that accesses are aligned, for any thread."""
@@ -34,6 +35,19 @@ class Bounds:
 
     def _groups(self) -> list[Group]:
         return self.objects.groups(Reached(access, {}) for access in self.objects.accesses)
+
+    def _in_cluster(self, group: Group, milliseconds: int) -> Obligation:
+        """Show that an access is to the shared memory of a block of the cluster."""
+        access, ranks, pair = group.first, self.questions.terms.ranks, Pair(None, ({}, {}), same_block=True)
+        assert group.rank is not None
+        about, b = "an address is in a block of the cluster", self.questions.bits(pair, 0)
+        if group.rank.bounds[0] >= 0 and group.rank.bounds[1] < ranks:
+            return Obligation("bounds", group.lines, "proved", about, argument="ranges")
+        self.questions.enter(b, pair, 0, access.path, access.segment.loops, group.values)
+        outside = z3.UGE(b.number(group.rank), ranks)
+        if self.questions.clock.check([*b.facts, outside], milliseconds)[0] == "unsat":
+            return Obligation("bounds", group.lines, "proved", about, argument="bit-vectors")
+        return Obligation("bounds", group.lines, "open", about, f"the rank may not be below {ranks}")
 
     def _bound(self, group: Group, milliseconds: int) -> Obligation:
         pair = Pair(None, ({}, {}), same_block=True)

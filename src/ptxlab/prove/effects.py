@@ -5,17 +5,17 @@ from __future__ import annotations
 from math import prod
 
 from ptxlab import ir
-from ptxlab.flow.expressions import Linear
+from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import WORD
 from ptxlab.isa import Match
 from ptxlab.isa.types import Type
 
 from .alike import Alike
 from .asynchronous import Asynchronous
-from .registers import Registers, address_type
+from .registers import Registers
 from .segments import Access, Decision, Here, Notes, Path, Segment, UnsupportedError, joined
 from .tensor_memory import Allocation
-from .terms import TRUE, is_certain
+from .terms import TRUE, is_certain, without_rank
 
 VISIBLE = ("shared", "global", "const")  # to all threads of a block
 
@@ -29,6 +29,8 @@ class Effects:
         self.asynchronous = Asynchronous(self)
         self._alike = Alike(self.facts, self.terms)
         self._plain: dict[int, bool] = {}
+        self._awaited: set[int] = set()
+        """Where threads wait at the barrier of the cluster that have arrived just before."""
         registers.is_synchronized = self._is_synchronized
 
     def happen(self, here: Here) -> Segment:
@@ -86,6 +88,8 @@ class Effects:
 
     def _barrier(self, here: Here, match: Match) -> Segment:
         at, effects = here.at, match.effects
+        if effects.barrier == "cluster" and here.guard == TRUE:
+            return self._barrier_of_cluster(here, match)
         if effects.barrier != "block" or not effects.waits:
             raise UnsupportedError(at, f"`{self.facts.instructions[at].opcode.text}` is not followed")
         number, count = (self.operand(here, match, name) for name in "ab")
@@ -95,9 +99,7 @@ class Effects:
             raise UnsupportedError(at, "the number of the barrier may differ between threads")
         if count is not None and (not count.is_constant or count.constant != prod(self.terms.block)):
             raise UnsupportedError(at, "the number of threads of this barrier is not a constant")
-        after = self.notes.segment(here.loops, at)
-        here.segment.successors.append((after, None))
-        self.notes.event("barrier", here, value=number)
+        after = self._after(here, number)
         if here.guard == TRUE:
             return after
         self.notes.decide(at, here.guard, here.path, here.loops)  # all pass it, or none
@@ -106,17 +108,48 @@ class Effects:
             one.successors.append((both, None))
         return both
 
+    def _after(self, here: Here, number: Linear | None) -> Segment:
+        """What comes after a barrier of all threads."""
+        after = self.notes.segment(here.loops, here.at)
+        here.segment.successors.append((after, None))
+        self.notes.event("barrier", here, value=number)
+        return after
+
+    def _barrier_of_cluster(self, here: Here, match: Match) -> Segment:
+        """Note a barrier of the cluster where threads wait at it, at once after they have arrived."""
+        modifiers = match.candidate.modifiers
+        if match.effects.waits:
+            if here.at not in self._awaited:
+                raise UnsupportedError(here.at, "a wait without an arrival before it is not followed")
+            return self._after(here, None)
+        at = here.at + 1
+        while at < len(self.facts.instructions) and self._is_plain_at(at):
+            at += 1
+        after = self.facts.matches[at] if at < len(self.facts.instructions) else None
+        is_next = after is not None and after.effects.barrier == "cluster" and after.effects.waits
+        is_next &= self.facts.flow.block_at(at) == self.facts.flow.block_at(here.at)
+        if modifiers.sem == "relaxed" or not is_next:
+            raise UnsupportedError(here.at, "an arrival is followed that releases, with its wait at once after it")
+        self._awaited.add(at)
+        return here.segment
+
+    def _is_plain_at(self, at: int) -> bool:
+        match, instruction = self.facts.matches[at], self.facts.instructions[at]
+        return match is not None and instruction.opcode.jump is None and self._is_plain(match)
+
     def is_of_part(self, at: int, match: Match) -> bool:
-        """Whether a barrier is for a constant number of threads that is not that of the block."""
+        """Whether a barrier is for a constant number of threads that is not that of the block, or of a cluster."""
         pairs = zip(self.facts.instructions[at].operands, match.expected, strict=True)
         counts = [one.value for one, expected in pairs if expected.name == "b" and isinstance(one, ir.Immediate)]
-        return match.effects.barrier == "block" and any(one != prod(self.terms.block) for one in counts)
+        is_part = self.terms.ranks > 1 or any(one != prod(self.terms.block) for one in counts)
+        return match.effects.barrier == "block" and is_part
 
     def _barrier_of_part(self, here: Here, number: Linear, count: Linear | None) -> Segment:
         """Note a barrier for some warps, which all threads that come to it pass together."""
         is_plain = number.type == WORD and here.guard == TRUE
         is_plain &= not self.facts.effects.writes[here.at]  # what it computes is of these threads only
-        if count is None or not count.is_constant or count.constant % 32 or not is_plain:
+        count = linear(WORD, prod(self.terms.block)) if count is None else count
+        if not count.is_constant or count.constant % 32 or not is_plain:
             raise UnsupportedError(here.at, "this barrier for a part of the block is not followed")
         line = self.notes.lines[here.at]
         self.notes.collectives.append(Decision(here.at, line, here.guard, here.path, here.loops))
@@ -151,7 +184,10 @@ class Effects:
         align = extent.align if extent is not None and isinstance(extent.align, int) else bytes
         for operand, expected in zip(instruction.operands, match.expected, strict=True):
             if expected.name == name and expected.kind == "address":
-                address = self.registers.read(at, operand, address_type(operand), here.state, here.loops)
+                address = self.registers.address(at, operand, space, here.state, here.loops)
+                is_own = space is None or without_rank(address)[1] in (None, self.terms.rank())
+                if not is_own and "shared::cluster" not in instruction.opcode.text:
+                    raise UnsupportedError(at, "the address is in another block, the state space is `shared::cta`")
                 data = next((one for one in match.expected if one.kind == "value" and one.type is not None), None)
                 element = data.type.width // 8 if data is not None and data.type is not None else bytes
                 self.put(here, kind, space, bytes, align, max(1, min(element, bytes)), order, address,

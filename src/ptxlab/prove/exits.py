@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .copies import FREE, PHASED, Pending, pending
 from .execution import Execution
 from .intervals import Pair
 from .questions import Obligation, Questions
-from .segments import Access, Path
+from .segments import Access, Path, Segment
+from .terms import without_rank
 
 KIND = "exit"
 
@@ -22,6 +23,37 @@ def show_exits(execution: Execution, questions: Questions, milliseconds: int) ->
     for access in (one for segment in segments for one in segment.accesses):
         if access.is_async and access.unit not in PHASED and access.space == "shared":
             yield copy_at_exit((access.line,), (access.at, access.segment) not in under_way, "waits for groups")
+
+
+def show_presence(execution: Execution) -> Iterator[Obligation]:
+    """Show that blocks run while others access their shared memory: all threads of the cluster synchronize around it.
+
+    What an mbarrier completes is awaited in the block that it is brought to (`rings`).
+    """
+    own, segments = execution.terms.rank(), execution.notes.segments
+    started = set(reach([execution.entry]))
+    for access in (one for segment in segments for one in segment.accesses):
+        _, rank = without_rank(access.address)
+        if rank is None or rank == own:
+            continue
+        stays = access.unit in PHASED or not any(one.exits for one in reach([access.segment]))
+        for about, is_shown, where in (("has started", access.segment not in started, "before"),
+                                       ("has not exited", stays, "after")):  # fmt: skip
+            about = f"the block whose shared memory another one accesses {about}"
+            reason, help = f"no barrier of the cluster is {where} it", f"synchronize at `barrier.cluster` {where} it"
+            yield Obligation(KIND, (access.line,), "proved" if is_shown else "open", about, "" if is_shown else reason,
+                             "" if is_shown else help, argument="barriers of the cluster")  # fmt: skip
+
+
+def reach(starts: Sequence[Segment]) -> Iterator[Segment]:
+    """The segments that follow without a barrier of all threads."""
+    seen, pending = set(starts), list(starts)
+    while pending:
+        segment = pending.pop()
+        yield segment
+        fresh = {after for after, _ in segment.successors if after.barrier is None or after.is_of_warp} - seen
+        seen |= fresh
+        pending += fresh
 
 
 def _may_exit(one: Pending, exit: Path, questions: Questions, milliseconds: int) -> bool:

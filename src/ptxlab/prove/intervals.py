@@ -113,7 +113,7 @@ class Pair:
         if atom.kind == SPECIAL:
             name = str(detail)
             is_shared = self.same_thread or name.startswith("%nctaid")
-            is_shared |= self.same_block and name.startswith("%ctaid")
+            is_shared |= self.same_block and name.startswith(("%ctaid", "%clusterid"))
             return name + ("" if is_shared else tag), 0
         if isinstance(detail, Loop):
             return self._turn(detail, thread)

@@ -11,7 +11,7 @@ from ptxlab.flow.expressions import ADDRESS, PARAMETER, Atom, Linear, linear
 
 from .intervals import Reached, loops_of
 from .segments import Access
-from .terms import Loop, Symbol
+from .terms import OWN_RANK, RANK, Loop, Symbol, atoms_of, without_rank
 
 BASE_ALIGNMENT = 16  # of array arguments
 DYNAMIC = "dynamic shared memory"
@@ -37,11 +37,24 @@ class Group:
     offset: Linear
     distances: list[tuple[int, Access]]
     turns: dict[Loop, int] = field(default_factory=dict)
+    rank: Linear | None = None
+    """In a cluster, which block's shared memory it is."""
 
     @property
     def first(self) -> Access:
         """One of them."""
         return self.distances[0][1]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the shared memory of the thread's own block."""
+        terms = [] if self.rank is None else [(atom.detail, factor) for atom, factor in self.rank.terms]
+        return self.rank is None or (terms == [(OWN_RANK, 1)] and not self.rank.constant)
+
+    @property
+    def values(self) -> list[Linear]:
+        """What says which memory it is."""
+        return [self.offset, *([] if self.rank is None else [self.rank])]
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -74,6 +87,9 @@ class Objects:
                                  if isinstance(atom.detail, Symbol) and atom.detail.columns)  # fmt: skip
             offset = address.plus(linear(address.type, 0, {base: 1}), -1)
             return Object("tensor memory", space, 4 * symbol.columns, 4, id(symbol)), offset
+        address, _ = without_rank(address)
+        if any(atom.kind == RANK for atom in atoms_of([address])):
+            return None  # one of several blocks
         bases: list[Atom] = []
         window = None
         for atom, factor in address.terms:
@@ -116,15 +132,15 @@ class Objects:
             place = self.located(access)
             if place is None:
                 continue
-            object, offset = place
-            needed = {*access.segment.loops, *loops_of([*access.path, offset])}
+            (object, offset), (_, rank) = place, without_rank(access.address)
+            needed = {*access.segment.loops, *loops_of([*access.path, access.address])}
             turns = {loop: turn for loop, turn in one.turns.items() if loop in needed}
             key = (object.key, offset.terms, offset.type, access.path, access.kind, access.order, access.bytes,
                    access.align, access.is_collective, access.unit, access.epoch, frozenset(turns.items()),
-                   access.segment.loops, access.instance)  # fmt: skip
+                   access.segment.loops, access.instance, rank)  # fmt: skip
             group = found.get(key)
             if group is None:
-                group = found[key] = Group(object, offset, [], turns)
+                group = found[key] = Group(object, offset, [], turns, rank)
             group.distances.append((offset.constant, access))
         for group in found.values():
             group.distances.sort(key=lambda one: one[0])

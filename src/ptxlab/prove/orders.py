@@ -71,6 +71,10 @@ class Orders:
 
     def __init__(self, execution: Execution) -> None:
         notes = execution.notes
+        if execution.terms.ranks > 1 and notes.events:
+            raise UnsupportedError(
+                notes.events[0].at, "mbarriers, and barriers of a block, are not followed in clusters"
+            )
         self.events = notes.events
         self._ends = {one: loop for loop in notes.loops for one in loop.ends}
         self.threads = threads = Threads(execution.terms)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from .barriers import Barriers
 from .bounds import Bounds
 from .execution import Execution
-from .exits import show_exits
+from .exits import show_exits, show_presence
 from .initialized import Initialized
 from .objects import Object, Objects
 from .once import Once
@@ -79,6 +79,7 @@ class Proof:
     def show_exits(self, milliseconds: int) -> None:
         """Show that what is asynchronous in shared memory is complete when the kernel ends."""
         self.obligations += show_exits(self.execution, self.questions, milliseconds)
+        self.obligations += show_presence(self.execution)
         if self.orders is not None:
             self.obligations += Rings(self.orders, self.questions).show_exits(
                 self.execution.notes.segments, milliseconds

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from ctypes import ArgumentError
 from dataclasses import dataclass
+from math import prod
 from time import monotonic
 from typing import Any
 
@@ -40,6 +41,7 @@ def prove(
     grid: int | Sequence[int] | None = None,
     block: int | Sequence[int] | None = None,
     shared: int = 0,
+    cluster: int | Sequence[int] | None = None,
     assume: str | Iterable[str] = (),
     bounds: bool = True,
     once: str | Iterable[str] = (),
@@ -51,15 +53,16 @@ def prove(
 
     The block is fixed; the grid, integer arguments, the contents of arrays and the turns of loops are arbitrary. What
     is known of lengths of arrays is said by `assume`, as `"n <= len(x)"`, or guessed from an example: a
-    `ptxlab.measure.Launch`, or `args` and `grid`. An example is run first, on the emulator. `timeout` is in seconds,
-    about. Without `bounds`, accesses are assumed to be in bounds of their array or variable. Of the arrays of `once` it
-    is shown too that each element is written, by one store; with `initialized`, that shared memory is written before
-    it is read.
+    `ptxlab.measure.Launch`, or `args` and `grid`. An example is run first, on the emulator. `cluster` is the blocks of
+    a cluster, if the kernel does not say it; `timeout` is in seconds, about. Without `bounds`, accesses are assumed to
+    be in bounds of their array or variable. Of the arrays of `once` it is shown too that each element is written, by
+    one store; with `initialized`, that shared memory is written before it is read.
     """
     require_solver()
     launch = kernel if isinstance(kernel, Launch) else None
     if launch is not None:
         kernel, args, grid, block, shared = launch.kernel, launch.args, launch.grid, launch.block, launch.shared
+        cluster = launch.cluster
     function = kernel.entry if isinstance(kernel, author.Kernel) else kernel
     if not isinstance(function, ir.Function):
         raise TypeError(f"prove: `{type(kernel).__name__}` is not a kernel or a launch")
@@ -73,10 +76,11 @@ def prove(
     texts = [assume] if isinstance(assume, str) else list(assume)
     extents = _extents(block)
     example = None if args is None else _example(function, args, _extents(grid or 1))
+    blocks = _extents(cluster or function.required_cluster or 1)
     try:
         arrays = (once,) if isinstance(once, str) else tuple(once)
         asked = _Asked(bounds, arrays, initialized)
-        return _Proving(function, extents, shared, texts, example, args, asked, timeout, replays).verdict()
+        return _Proving(function, extents, shared, blocks, texts, example, args, asked, timeout, replays).verdict()
     except ArgumentError as wrong:  # what ctypes makes of Ctrl-C while it hands arguments to the solver
         if "KeyboardInterrupt" in str(wrong):
             raise KeyboardInterrupt from None
@@ -96,10 +100,11 @@ class _Proving:
     """One proof, from the kernel to the answer."""
 
     def __init__(
-        self, kernel: ir.Function, block: tuple[int, int, int], shared: int, assume: list[str],
-        example: Example | None, args: Sequence[Any] | None, asked: _Asked, timeout: float, replays: bool,
+        self, kernel: ir.Function, block: tuple[int, int, int], shared: int, cluster: tuple[int, int, int],
+        assume: list[str], example: Example | None, args: Sequence[Any] | None, asked: _Asked, timeout: float,
+        replays: bool,
     ) -> None:  # fmt: skip
-        self.kernel, self.block, self.shared, self.assume = kernel, block, shared, assume
+        self.kernel, self.block, self.shared, self.cluster, self.assume = kernel, block, shared, cluster, assume
         self.example, self.args, self.asked, self.replays = example, args, asked, replays
         self.clock = Clock(timeout)
         self.outline: list[str] = []
@@ -110,7 +115,8 @@ class _Proving:
         """The answer."""
         if self.example is not None and self.replays and self.args is not None:
             args = [np.array(one) if isinstance(one, np.ndarray) else one for one in self.args]
-            finding = wrong_in(self.kernel, self.example.grid, self.block, args, self.shared, self.clock.left)
+            finding = wrong_in(self.kernel, self.example.grid, self.block, args, self.shared, self.cluster,
+                               self.clock.left)  # fmt: skip
             if finding is not None:
                 return self._say(REFUTED, counterexample=Counterexample(
                     finding, self.example.grid, self.block, dict(self.example.numbers), dict(self.example.lengths)
@@ -118,7 +124,11 @@ class _Proving:
         facts = Facts.of(self.kernel)
         lines = _lines(self.kernel, facts)
         try:
-            terms = Terms(facts, self.block, self.shared, self._boxes(), least_of(self.assume))
+            terms = Terms(facts, self.block, self.shared, self._boxes(), least_of(self.assume), self.cluster)
+            if max(self.cluster) > 1 and (self.asked.once or self.asked.initialized or prod(self.block) % 32):
+                raise UnsupportedError(0, "`once`, `initialized` and parts of warps are not followed in clusters")
+            if self.kernel.directive("blocksareclusters") is not None:
+                raise UnsupportedError(0, "a launch that counts clusters is not followed")
             execution = Execution(facts, terms, lines, self.clock)
             sizes = dict(self.example.sizes) if self.example else {}
             proof = Proof(execution, self.shared, sizes, self.clock)
@@ -138,7 +148,8 @@ class _Proving:
         scalars = frozenset(one.title for one in self.kernel.parameters if one.title not in proof.objects.sizes)
         arrays = frozenset(proof.objects.sizes) | pointers
         self.names = Names(scalars, arrays, self.block)
-        self.base = [self.names.contract(text) for text in self.assume]
+        clusters = [f"grid.{axis} % {extent} == 0" for axis, extent in zip(AXES, self.cluster, strict=True)]
+        self.base = [self.names.contract(text) for text in [*clusters, *self.assume]]
         for name, number in filter(None, map(self.names.fixed, self.assume)):
             low, high = proof.questions.ranges.get(name, (0, -1))
             if low <= number <= high:
@@ -198,11 +209,12 @@ class _Proving:
         values += [fact for loop in execution.notes.loops for fact in (*loop.limits, *loop.facts)]
         used = {str(atom.detail) for atom in leaves(values)}
         self.flat = []
-        for axis, extent in zip(AXES, self.block, strict=True):
+        for axis, extent, blocks in zip(AXES, self.block, self.cluster, strict=True):
             most = LARGEST // extent if axis == "x" else 65535
             unsaid = 2 if axis == "x" else 1  # a grid of one block is said, or shown by the example
             given = unsaid if self.example is None else self.example.grid[AXES.index(axis)]
-            if given == 1 and used.isdisjoint((f"%ctaid.{axis}", f"%nctaid.{axis}")):
+            names = (f"%ctaid.{axis}", f"%clusterid.{axis}", f"%nctaid.{axis}")
+            if given == blocks == 1 and used.isdisjoint(names):
                 self.flat.append(axis)
                 most = 1
             proof.questions.ranges[f"%nctaid.{axis}"] = (1, most)
@@ -298,7 +310,13 @@ class _Proving:
         codes = WRONG if said >= set(sizes) else UNORDERED  # of an array of any length, an index is outside
         before = dict(proof.questions.ranges)
         for name, (low, high) in before.items():
-            limit = SMALL_GRID if name.startswith("%") else SMALL_LENGTH if name.startswith("len(") else SMALL_NUMBER
+            limit = (
+                SMALL_GRID * max(self.cluster)
+                if name.startswith("%")
+                else SMALL_LENGTH
+                if name.startswith("len(")
+                else SMALL_NUMBER
+            )
             proof.questions.ranges[name] = (low, min(high, limit))
         proof.questions.forget()
         tried = 0
@@ -310,7 +328,8 @@ class _Proving:
                 model = one.again(PATIENT // 3)
                 if model is None:
                     continue
-                found = replay(self.kernel, self.block, self.shared, model, sizes, said, codes, self.clock.left)
+                found = replay(self.kernel, self.block, self.shared, self.cluster, model, sizes, said, codes,
+                               self.clock.left)  # fmt: skip
                 if found is not None:
                     return found
         finally:
@@ -328,10 +347,12 @@ class _Proving:
         )  # fmt: skip
 
     def _assumptions(self) -> list[str]:
-        extents = " x ".join(map(str, self.block))
+        extents, blocks = (" x ".join(map(str, one)) for one in (self.block, self.cluster))
         found = [
             f"the block is {extents}" + (f", with {self.shared} bytes of dynamic shared memory" if self.shared else "")
         ]
+        if max(self.cluster) > 1:
+            found.append(f"the cluster is {blocks} blocks, and the grid is made of whole clusters")
         found += self.assume
         found += [f"{one} (from the example launch)" for one in self.guessed]
         proof: Proof | None = getattr(self, "proof", None)

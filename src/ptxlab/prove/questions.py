@@ -79,9 +79,10 @@ class Questions:
         """A translation to integers for one of two threads, where a path is taken."""
         found = Integers(lambda atom: pair.name(atom, thread), space, self._exact[path, loops])
         tag = "" if pair.same_block else f"@{thread}"
-        for axis in AXES:
-            number = space.variable(f"%ctaid.{axis}{tag}", 0, self.ranges[f"%nctaid.{axis}"][1] - 1)
-            found.facts.append(space.at_most(number.plus(Poly.of(1)), Poly({(f"%nctaid.{axis}",): 1})))
+        for axis, extent in zip(AXES, self.terms.cluster, strict=True):
+            number = space.variable(f"{self.terms.cluster_name}.{axis}{tag}", 0, self.ranges[f"%nctaid.{axis}"][1] - 1)
+            last = number.plus(Poly.of(1)).times(Poly.of(extent))
+            found.facts.append(space.at_most(last, Poly({(f"%nctaid.{axis}",): 1})))
         return found
 
     def bits(self, pair: Pair, thread: int) -> Bits:
@@ -105,9 +106,9 @@ class Questions:
         """That the two threads of a pair are two: of a block or of two blocks, of a warp or of two warps."""
         if pair.same_thread:
             return []
-        numbers = self.terms.threads() if pair.same_block else self.terms.blocks()
+        numbers = [*self.terms.threads(), self.terms.rank()] if pair.same_block else self.terms.clusters()
         found = [z3.Or(pair.may_be_one, *(z3.Not(one.same(value, other)) for value in numbers))]
         if pair.same_warp is not None:
-            is_same = one.same(self.terms.warp(), other)
+            is_same = z3.And(one.same(self.terms.warp(), other), one.same(self.terms.rank(), other))
             found.append(is_same if pair.same_warp else z3.Not(is_same))
         return found

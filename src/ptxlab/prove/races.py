@@ -21,6 +21,7 @@ from .questions import Obligation, Questions
 from .reasons import why
 from .segments import Access
 from .solver import z3
+from .terms import SHARED_BYTES
 from .translation import Translation
 
 _UNSIGNED = {32: WORD, 64: LONG}
@@ -171,14 +172,15 @@ class Races:
         found = self.questions.apart(pair, a, b)
         if pair.start is None and pair.may_be_one and one is other:
             loops = one.first.segment.loops
-            numbers = self.questions.terms.threads()
+            numbers = [*self.questions.terms.threads(), self.questions.terms.rank()]
             found.append(z3.Or(*(z3.Not(a.same(value, b)) for value in numbers),
                                *(z3.Not(a.same(loop.counter, b)) for loop in loops)))  # fmt: skip
         loops = one.first.segment.loops
         if one is other and one.first.alike and pair.same_block and all(pair.is_same_turn(loop) for loop in loops):
             terms = self.questions.terms
             shared = terms.thread_bits(((1 << prod(terms.block).bit_length()) - 1) & ~one.first.alike)
-            found.append(z3.Not(z3.And(*(a.same(value, b) for value in shared))))  # they store the same value
+            # they store the same value
+            found.append(z3.Not(z3.And(*(a.same(value, b) for value in (*shared, terms.rank())))))
         return found
 
     def _race_bits(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> tuple[str, Any, str]:
@@ -187,9 +189,11 @@ class Races:
         width = max(group.offset.type.width for group in (one, other))
         for thread, group in enumerate((one, other)):
             b, access = threads[thread], group.first
-            self.questions.enter(b, pair, thread, access.path, access.segment.loops, [group.offset])
+            self.questions.enter(b, pair, thread, access.path, access.segment.loops, group.values)
             numbers = [distance for distance, _ in group.distances]
             value = z3.ZeroExt(width - group.offset.type.width, b.number(group.offset))
+            if group.rank is not None:
+                value += z3.ZeroExt(width - group.rank.type.width, b.number(group.rank)) * SHARED_BYTES
             starts.append(_one_of(value, [number - numbers[0] for number in numbers], thread, formulas))
         formulas += self._two(one, other, pair, threads)
         for first, before in self._unordered(one, other, pair):
@@ -215,11 +219,13 @@ class Races:
         for thread, group in enumerate((one, other)):
             access = group.first
             t = self.questions.integers(pair, thread, space, access.path, access.segment.loops)
-            self.questions.enter(t, pair, thread, access.path, access.segment.loops, [group.offset])
+            self.questions.enter(t, pair, thread, access.path, access.segment.loops, group.values)
             numbers = [distance for distance, _ in group.distances]
             start = t.number(group.offset.as_type(_UNSIGNED[group.offset.type.width]))
             highest = numbers[-1] - numbers[0] + access.bytes
             formulas.append(space.at_most(start.plus(Poly.of(highest)), self.questions.length(group.object)))
+            if group.rank is not None:
+                start = start.plus(t.number(group.rank).times(Poly.of(SHARED_BYTES)))
             chosen = sorted({number - numbers[0] for number in numbers})
             if len(chosen) > 1:
                 choice = space.fresh(0, chosen[-1])
@@ -277,7 +283,7 @@ def _turns(one: Group, other: Group) -> list[Linear]:
 def _identity(group: Group) -> tuple[Any, ...]:
     return (group.object.key, group.offset, tuple(one for one, _ in group.distances), group.first.path,
             group.first.kind, group.first.order, group.first.bytes, group.first.is_collective, group.first.unit,
-            group.first.epoch, group.first.instance, frozenset(group.turns.items()))  # fmt: skip
+            group.first.epoch, group.first.instance, group.rank, frozenset(group.turns.items()))  # fmt: skip
 
 
 def _is_strong(one: Group, other: Group) -> bool:
@@ -285,7 +291,8 @@ def _is_strong(one: Group, other: Group) -> bool:
     orders = [group.first.order for group in (one, other)]
     is_strong = all(order.startswith(("relaxed", "acq", "rel", "sc")) for order in orders)
     scopes = {order.rpartition(".")[2] for order in orders}
-    is_wide = scopes <= ({"gpu", "sys", "cluster", "cta"} if one.object.space == "shared" else {"gpu", "sys"})
+    of_block = {"cta"} if one.is_own and other.is_own else set[str]()  # the threads of one, where they overlap
+    is_wide = scopes <= ({"gpu", "sys", "cluster", *of_block} if one.object.space == "shared" else {"gpu", "sys"})
     return is_strong and is_wide and one.first.bytes == other.first.bytes
 
 

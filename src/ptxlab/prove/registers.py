@@ -69,7 +69,8 @@ class Registers:
                 return terms.add(self.read(at, operand.base, type, state, loops), operand.offset, type)
             case ir.SpecialRegister():
                 found = terms.special(operand, type)
-                same = operand.kind in (SpecialKind.BLOCK, SpecialKind.BLOCK_SIZE)
+                same = operand.kind == SpecialKind.BLOCK_SIZE or (
+                    operand.kind == SpecialKind.BLOCK and terms.ranks == 1)  # fmt: skip
                 return self.symbol(f"`{operand.name}`", at, loops, type, same) if found is None else found
             case ir.Immediate() | ir.VariableReference() | ir.Element():
                 return terms.leaf(operand, type)
@@ -125,6 +126,7 @@ class Registers:
             match = self.facts.matches[at]
             address = self._address(at, match, state) if match is not None and _is_shared_load(match) else None
             is_same = match is not None and match.effects.uniform and match.effects.barrier == "block"
+            is_same &= terms.ranks == 1
             symbol = Symbol(self._reason(match), self.lines[at], loops, is_same or address is not None, address)
             return self.terms.symbol(symbol, type, _bounds_of_load(match, type))
         operands = dict(plan.operands)
@@ -145,8 +147,17 @@ class Registers:
         """The address of a load."""
         for operand, expected in zip(self.facts.instructions[at].operands, match.expected, strict=True):
             if expected.kind == "address":
-                return self.read(at, operand, address_type(operand), state, ())
+                spaces = {one.space for one in match.effects.accesses if one.operand == expected.name}
+                return self.address(at, operand, next(iter(spaces), None), state, ())
         return None
+
+    def address(
+        self, at: int, operand: ir.Operand, space: str | None, state: State, loops: tuple[Loop, ...]
+    ) -> Linear:  # fmt: skip
+        """The address that an operand is; in shared memory, with the rank of its block in a cluster."""
+        found = self.read(at, operand, address_type(operand), state, loops)
+        is_shared = (space or "").startswith("shared") or any(atom.kind == "window" for atom, _ in found.terms)
+        return self.terms.placed(found) if is_shared else found
 
 
 def address_type(operand: ir.Operand) -> Type:

@@ -18,16 +18,18 @@ from .verdict import Counterexample
 
 MOST_BYTES = 1 << 26
 UNSAID = 1 << 20  # bytes of an array of whose length nothing is said
-UNORDERED = frozenset(["data-race", "hang", "divergent-barrier", "missing-proxy-fence", "missing-tensor-fence"])
+UNORDERED = frozenset("data-race hang divergent-barrier missing-proxy-fence missing-tensor-fence".split())
+UNORDERED |= {"exited-block", "unstarted-block"}
 WRONG = UNORDERED | {"out-of-bounds", "misaligned-access"}
 """The errors that a proof rules out; those of `UNORDERED` whatever the lengths of arrays are."""
 
 
-def wrong_in(kernel: Any, grid: Any, block: Any, args: Sequence[Any], shared: int, timeout: float,
-             codes: frozenset[str] = WRONG) -> Diagnostic | None:  # fmt: skip
+def wrong_in(kernel: Any, grid: Any, block: Any, args: Sequence[Any], shared: int, cluster: tuple[int, int, int],
+             timeout: float, codes: frozenset[str] = WRONG) -> Diagnostic | None:  # fmt: skip
     """The first error of a run that a proof rules out."""
     try:
-        result = kernel.launch(grid, block, args, shared=shared, device="cpu", on_error="collect", timeout=timeout)
+        result = kernel.launch(grid, block, args, shared=shared, cluster=None if cluster == (1, 1, 1) else cluster,
+                               device="cpu", on_error="collect", timeout=timeout)  # fmt: skip
     except KernelError as wrong:
         found = wrong.diagnostics
     else:
@@ -41,8 +43,8 @@ def is_ruled_out(one: Diagnostic, codes: frozenset[str] = WRONG) -> bool:
 
 
 def replay(
-    kernel: ir.Function, block: tuple[int, int, int], shared: int, model: Any, sizes: Mapping[str, int],
-    said: set[str], codes: frozenset[str], timeout: float,
+    kernel: ir.Function, block: tuple[int, int, int], shared: int, cluster: tuple[int, int, int], model: Any,
+    sizes: Mapping[str, int], said: set[str], codes: frozenset[str], timeout: float,
 ) -> Counterexample | None:  # fmt: skip
     """A run of the launch that a model describes, if it goes wrong."""
     values = {str(one): model[one].as_long() for one in model if z3.is_int_value(model[one])}
@@ -63,7 +65,7 @@ def replay(
                 args.append(1.0)
             else:
                 args.append(numbers[parameter.title])
-        finding = wrong_in(kernel, grid, block, args, shared, timeout, codes)
+        finding = wrong_in(kernel, grid, block, args, shared, cluster, timeout, codes)
         if finding is not None:
             whole = {one.title: numbers[one.title] for one in kernel.parameters
                      if one.title in numbers and one.type.kind != "f"}  # fmt: skip

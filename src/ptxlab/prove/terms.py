@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from ptxlab import ir
 from ptxlab.flow import Facts
@@ -23,6 +24,8 @@ TRUE, FALSE = linear(PREDICATE, 1), linear(PREDICATE, 0)
 MOST_TURNS = 1 << 31  # of a loop: an assumption of every proof
 LARGEST = (1 << 31) - 1  # that an integer parameter is: another one
 AXES = "xyz"
+OWN_RANK = "%cluster_ctarank"
+RANK = "rank"  # of a sum that is an address in shared memory: an operation that is the block of a rank
 MOST = (MOST_BLOCKS, 65535, 65535)  # blocks, by axis
 INTEGER = type_named("s64")
 UNSIGNED = {16: type_named("u16"), 32: WORD, 64: LONG}
@@ -111,14 +114,29 @@ class Terms(Symbolic):
 
     def __init__(
         self, facts: Facts, block: tuple[int, int, int], shared: int = 0, boxes: Mapping[str, Box] | None = None,
-        least: Mapping[str, int] | None = None,
+        least: Mapping[str, int] | None = None, cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> None:  # fmt: skip
         super().__init__(facts)
-        self.block, self.shared, self._least = block, shared, least or {}
+        self.block, self.shared, self._least, self.cluster = block, shared, least or {}, cluster
+        self.ranks = prod(cluster)
+        """The blocks of a cluster. What is said of a block in a proof holds of all threads of its cluster."""
         self.boxes = boxes or {}
         """What a copy by each tensor map moves."""
 
     # Atoms.
+
+    def of_rank(self, rank: Linear) -> Linear:
+        """What is added to the address of a block's own shared memory for that of the block of a rank."""
+        step, key = Step(RANK, LONG, (0,), WORD), (RANK, rank)
+        if key not in self._atoms:
+            most = self.ranks * SHARED_BYTES
+            self._atoms[key] = Atom(RANK, None, LONG, 0, most, step, (rank,), 1 + rank.depth)
+        return linear(LONG, 0, {self._atoms[key]: 1})
+
+    def placed(self, address: Linear) -> Linear:
+        """An address in shared memory with the rank of its block: its own block where nothing is said."""
+        is_said = self.ranks == 1 or any(atom.kind == RANK for atom in atoms_of([address]))
+        return address if is_said else address.plus(self.of_rank(self.rank()).as_type(address.type))
 
     def symbol(self, symbol: Symbol, type: Type, bounds: Bounds | None = None) -> Linear:
         """A value that is a symbol, perhaps between bounds."""
@@ -163,6 +181,19 @@ class Terms(Symbolic):
             return self._named(f"%nctaid.{AXES[axis]}", (1, MOST[axis]), type)
         if name == "%laneid":
             return self._modulo(self.linear_thread(), 32, type)
+        if name == OWN_RANK:
+            return self._fit(self.rank(), WORD, type)
+        if name == "%cluster_nctarank":
+            return linear(type, self.ranks)
+        if name == "%cluster_ctaid" and axis >= 0:
+            return self._fit(self._in_cluster()[axis], WORD, type)
+        if name == "%cluster_nctaid" and axis >= 0:
+            return linear(type, self.cluster[axis])
+        if name == "%clusterid" and axis >= 0:
+            return self._fit(self.clusters()[axis], WORD, type)
+        if name == "%nclusterid" and axis >= 0:
+            blocks = self._named(f"%nctaid.{AXES[axis]}", (1, MOST[axis]), WORD)
+            return self._fit(self._quotient(blocks, self.cluster[axis]), WORD, type)
         return None
 
     def threads(self) -> list[Linear]:
@@ -170,9 +201,33 @@ class Terms(Symbolic):
         return [self._named(f"%tid.{axis}", (0, extent - 1), WORD) if extent > 1 else linear(WORD, 0)
                 for axis, extent in zip(AXES, self.block, strict=True)]  # fmt: skip
 
+    def rank(self) -> Linear:
+        """The number of the block in its cluster."""
+        return self._named(OWN_RANK, (0, self.ranks - 1), WORD) if self.ranks > 1 else linear(WORD, 0)
+
+    def clusters(self) -> list[Linear]:
+        """The numbers of the cluster in its grid, by axis; without clusters, those of the block."""
+        return [self._named(f"{self.cluster_name}.{axis}", (0, most // extent - 1), WORD)
+                for axis, most, extent in zip(AXES, MOST, self.cluster, strict=True)]  # fmt: skip
+
+    @property
+    def cluster_name(self) -> str:
+        """The register that has the number of the cluster."""
+        return "%clusterid" if self.ranks > 1 else "%ctaid"
+
     def blocks(self) -> list[Linear]:
         """The numbers of the block in its grid, by axis."""
-        return [self._named(f"%ctaid.{axis}", (0, most - 1), WORD) for axis, most in zip(AXES, MOST, strict=True)]
+        parts = zip(self._in_cluster(), self.clusters(), self.cluster, strict=True)
+        return [own.plus(cluster, extent) for own, cluster, extent in parts]
+
+    def _in_cluster(self) -> list[Linear]:
+        """The numbers of the block in its cluster, by axis."""
+        (x, y, _), rank = self.cluster, self.rank()
+        return [
+            self._modulo(rank, x, WORD),
+            self._modulo(self._quotient(rank, x), y, WORD),
+            self._quotient(rank, x * y),
+        ]
 
     def linear_thread(self) -> Linear:
         """The number of the thread in its block."""
@@ -183,7 +238,7 @@ class Terms(Symbolic):
 
     def warp(self) -> Linear:
         """The number of the warp in its block."""
-        return self.apply(Step("//", WORD, (0, 1), WORD), [self.linear_thread(), linear(WORD, 32)])
+        return self._quotient(self.linear_thread(), 32)
 
     def thread_bits(self, mask: int) -> list[Linear]:
         """The bits of a mask in the number of the thread, neighbours together."""
@@ -194,9 +249,7 @@ class Terms(Symbolic):
                 first += 1
                 continue
             last = first + (~(mask >> first) & -~(mask >> first)).bit_length() - 1
-            step = Step("//", WORD, (0, 1), WORD)
-            above = self.apply(step, [self.linear_thread(), linear(WORD, 1 << first)])
-            found.append(self._modulo(above, 1 << last - first, WORD))
+            found.append(self._modulo(self._quotient(self.linear_thread(), 1 << first), 1 << last - first, WORD))
             first = last
         return found
 
@@ -206,6 +259,9 @@ class Terms(Symbolic):
 
     def _named(self, name: str, bounds: Bounds, type: Type) -> Linear:
         return self._fit(self._atom(SPECIAL, name, WORD, bounds), WORD, type)
+
+    def _quotient(self, value: Linear, divisor: int) -> Linear:
+        return self.apply(Step("//", WORD, (0, 1), WORD), [value, linear(WORD, divisor)])
 
     def _modulo(self, value: Linear, divisor: int, type: Type) -> Linear:
         step = Step("%", WORD, (0, 1), WORD)
@@ -219,6 +275,11 @@ class Terms(Symbolic):
             return linear(step.type, 0)  # a generic address in global memory is the address there
         if step.operation == "select":
             return self._select(step, parts)
+        if step.operation == RANK:
+            return self.of_rank(parts[0])
+        if step.operation == "peer":
+            own = [atom for atom, _ in parts[0].terms if atom.kind == RANK]
+            return super().apply(step, parts) if own else parts[0].plus(self.of_rank(parts[1]).as_type(step.type))
         if step.type.kind == "p" and step.of.kind == "p" and len(parts) == 2:
             if parts[0].is_constant:
                 parts = parts[::-1]
@@ -334,24 +395,33 @@ class Terms(Symbolic):
 
 def leaves(values: Iterable[Linear]) -> set[Atom]:
     """The atoms of terms that are not operations."""
-    found: set[Atom] = set()
+    return {atom for atom in atoms_of(values) if atom.step is None or not atom.parts}
+
+
+def atoms_of(values: Iterable[Linear]) -> set[Atom]:
+    """The atoms of terms, and those that operations among them are made of."""
     seen: set[Atom] = set()
     pending = [atom for value in values for atom, _ in value.terms]
     while pending:
         atom = pending.pop()
-        if atom in seen:
-            continue
-        seen.add(atom)
-        if atom.step is None or not atom.parts:
-            found.add(atom)
-        for part in atom.parts:
-            pending += [one for one, _ in part.terms]
-    return found
+        if atom not in seen:
+            seen.add(atom)
+            pending += [one for part in atom.parts for one, _ in part.terms]
+    return seen
 
 
 def is_thread_index(atom: Atom) -> bool:
-    """Whether it is an index of the thread in its block."""
-    return atom.kind == SPECIAL and str(atom.detail).startswith("%tid.")
+    """Whether it is an index of the thread in its block, or of the block in its cluster."""
+    return atom.kind == SPECIAL and str(atom.detail).startswith(("%tid.", OWN_RANK))
+
+
+def without_rank(address: Linear) -> tuple[Linear, Linear | None]:
+    """An address in shared memory as one of a block, and the rank of that block in its cluster."""
+    ranks = [(atom, factor) for atom, factor in address.terms if atom.kind == RANK]
+    if len(ranks) != 1 or ranks[0][1] != 1:
+        return address, None
+    ((atom, _),) = ranks
+    return address.plus(linear(address.type, 0, {atom: 1}), -1), atom.parts[0]
 
 
 def is_size(atom: Atom) -> bool:

@@ -1,0 +1,116 @@
+"""Clusters: shared memory of other blocks, and the barrier of the cluster, for any grid."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.ir import Function
+from ptxlab.prove import Verdict, solver
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "hopper"
+pytestmark = pytest.mark.skipif(solver.z3 is None, reason="Z3 is not installed: `pip install 'ptxlab[prove]'`")
+
+HEADER = """.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry kernel(.param .u64 x, .param .u32 n) .reqnctapercluster {cluster}
+{{
+    .reg .pred %p<4>;
+    .reg .b32 %r<9>, %t, %rank, %peer, %there, %own, %c, %n;
+    .reg .b64 %d<4>, %x;
+    .shared .align 4 .b32 tile[64];
+    mov.u32 %t, %tid.x;
+    mov.u32 %rank, %cluster_ctarank;
+    mov.u32 %c, %ctaid.x;
+    ld.param.u32 %n, [n];
+    ld.param.u64 %x, [x];
+    mov.u32 %own, tile;
+    mad.lo.u32 %own, %t, 4, %own;
+"""
+SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+MAP = "mapa.shared::cluster.u32 %there, %own, %peer;"
+OTHER = f"xor.b32 %peer, %rank, 1; {MAP}"
+NEXT = f"add.u32 %peer, %rank, 1; and.b32 %peer, %peer, 3; {MAP}"
+AFTER = f"add.u32 %peer, %rank, 1; setp.lt.u32 %p1, %peer, 4; {MAP}"
+FIRST = f"mov.u32 %peer, 0; {MAP}"
+GET, PUT = "ld.shared::cluster.u32 %r5, [%there];", "st.shared::cluster.u32 [%there], %t;"
+STORE, LOAD = "st.shared.u32 [%own], %t;", "ld.shared.u32 %r6, [%own];"
+ADD = "red.relaxed.{}.shared::cluster.add.u32 [%there], 1;"
+WORLD = "mad.lo.u32 %r1, %c, 32, %t; mad.wide.u32 %d1, %r1, 4, %x; st.global.u32 [%d1], %t;"
+LOOP = "mov.u32 %r7, 0;\nloop:\n{} add.u32 %r7, %r7, 1; setp.lt.u32 %p3, %r7, %n; @%p3 bra loop;"
+GENERIC = "cvt.u64.u32 %d1, %own; cvta.shared.u64 %d1, %d1; xor.b32 %peer, %rank, 1; mapa.u64 %d2, %d1, %peer;"
+RIGHT = [
+    ("2", f"{STORE} {SYNC} {OTHER} {GET} {SYNC}"),
+    ("2, 2", f"{STORE} {SYNC} {OTHER} {GET} {SYNC}"),
+    ("2", f"{SYNC} {OTHER} {PUT} {SYNC} {LOAD}"),
+    ("4", f"{STORE} {SYNC} {NEXT} {GET} {SYNC}"),
+    ("4", f"{STORE} {SYNC} {AFTER} @%p1 {GET} {SYNC}"),
+    ("2", f"{SYNC} {FIRST} {ADD.format('cluster')} {SYNC}"),
+    ("2", f"shr.u32 %c, %c, 1; setp.lt.u32 %p1, %c, 2; @%p1 bra out; {SYNC}\nout:"),
+    ("2", WORLD),
+    ("2", f"mov.u32 %c, %clusterid.x; mad.lo.u32 %c, %c, 2, %rank; {WORLD}"),
+    ("2", LOOP.format(f"{STORE} {SYNC} {OTHER} {GET} {SYNC}")),
+    ("2", f"{STORE} {SYNC} {GENERIC} ld.u32 %r5, [%d2]; {SYNC}"),
+]
+WRONG = [
+    ("2", f"{STORE} {SYNC} {OTHER} {GET}", "exited-block"),
+    ("2", f"{STORE} {OTHER} {GET} {SYNC}", "data-race"),
+    ("2", f"{OTHER} {GET} {SYNC}", "unstarted-block"),
+    ("2", f"{SYNC} {OTHER} {PUT} {LOAD} {SYNC}", "data-race"),
+    ("2", f"{SYNC} {FIRST} {PUT} {SYNC}", "data-race"),
+    ("4", f"{STORE} {SYNC} add.u32 %peer, %rank, 1; {MAP} {GET} {SYNC}", "out-of-bounds"),
+    ("2", f"{SYNC} {FIRST} {ADD.format('cta')} {SYNC}", "data-race"),
+    ("2", f"{STORE} {SYNC} {OTHER} ld.shared.u32 %r5, [%there]; {SYNC}", "out-of-bounds"),
+    ("2", LOOP.format(f"{STORE} {SYNC} {OTHER} {GET}") + SYNC, "data-race"),
+    ("2", f"{STORE} {SYNC} {GENERIC} st.u32 [%d2], %t; ld.u32 %r5, [%d1]; {SYNC}", "data-race"),
+    ("2", f"mov.u32 %r8, %c; mov.u32 %c, %rank; {WORLD}".replace("], %t", "], %r8"), "data-race"),
+]
+
+
+def _proved(cluster: str, body: str) -> tuple[Function, Verdict]:
+    kernel = ptxlab.parse(f"{HEADER.format(cluster=cluster)} {body}\n ret;\n}}\n")["kernel"]
+    assume = ["len(x) == 32 * grid.x"]
+    return kernel, ptxlab.prove(kernel, block=32, assume=assume, replays=False)
+
+
+@pytest.mark.parametrize(("cluster", "body"), RIGHT)
+def test_what_clusters_order(cluster: str, body: str) -> None:
+    _, found = _proved(cluster, body)
+    assert found.level == "proved", str(found)
+
+
+@pytest.mark.parametrize(("cluster", "body", "code"), WRONG)
+def test_what_clusters_do_not_order(cluster: str, body: str, code: str) -> None:
+    kernel, found = _proved(cluster, body)
+    assert found.level == "not-proved", str(found)
+    ran = kernel.launch(8, 32, [np.zeros(256, np.uint32), 3], device="cpu", on_error="collect").diagnostics
+    assert ran[0].code == code
+
+
+@pytest.mark.parametrize("name", ["%rank", "%c", "%r2"])
+def test_the_barrier_of_a_cluster_is_for_all_its_blocks(name: str) -> None:
+    load = "mov.u32 %r1, tile; ld.shared.u32 %r2, [%r1];"  # in each block its own
+    _, found = _proved("2", f"{STORE} bar.warp.sync -1; {load} setp.eq.u32 %p1, {name}, 1; @%p1 bra out; {SYNC}\nout:")
+    assert "decide" in str(found.gaps), str(found)
+
+
+def test_a_sum_in_a_cluster() -> None:
+    """The kernel of docs/hopper/04: for any number of clusters; its wrong twins are refuted by their run."""
+    page = (PAGES / "04-cluster.md").read_text()
+    text = re.search(r'KERNEL = """\\\n(.*?)"""', page, re.DOTALL)[1]  # type: ignore[index]
+    kernel = ptxlab.parse(text)["sum"]
+    assume = ["len(x) == grid.x * 128", "len(y) * 4 == grid.x"]
+    assert ptxlab.prove(kernel, block=128, assume=assume)
+    first, second = map(str, re.findall(r"    barrier\.cluster\.arrive.*?\n.*?acquire\.aligned;", text))
+    for old, new in ((first, ""), (second, "bar.sync 0;"), (second, second.replace("release", "relaxed"))):
+        head, comment, tail = text.partition("// the" if old is first else "// all")
+        wrong = new.join(head.rsplit(old, 1)) + comment + tail
+        args = [np.arange(1024, dtype=np.uint32), np.zeros(2, np.uint32)]
+        found = ptxlab.prove(ptxlab.parse(wrong)["sum"], args, grid=8, block=128)
+        assert found.counterexample is not None, str(found)
+        assert found.counterexample.finding.code == "data-race"
