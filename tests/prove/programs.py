@@ -136,6 +136,9 @@ class _Maker:
         self.emit(f"setp.gt.u32 %p{p}, {address}, {r.choice([3, 100])};")
         self.emit(f"@%p{p} bar.sync 0;" if r.random() < 0.7 else f"@%p{p} st.shared.u32 [%base], 7;")
 
+    def statement(self, kind: str, counters: list[str]) -> None:
+        """A statement of a kind that only some kernels have."""
+
     def statements(self, depth: int, counters: list[str], count: int) -> None:
         r = self.random
         for _ in range(count):
@@ -163,6 +166,8 @@ class _Maker:
                 self.copy(counters)
             elif kind == "wait":
                 self.emit(f"cp.async.{r.choice(['wait_group 0', 'wait_group 0', 'wait_group 1', 'wait_all'])};")
+            elif kind in ("reduced", "vote", "left"):
+                self.statement(kind, counters)
             elif kind == "if":
                 label, p = f"after{self.number()}", self.number() % 64
                 left = r.choice(["%t", "%t", "%n", "%b", *counters])
@@ -192,6 +197,114 @@ class _Maker:
         else:
             self.emit(f"add.u32 {own}, {own}, {r.choice([1, 1, 2])};\n    setp.lt.u32 %p{p}, {own}, {limit};")
         self.emit(f"@%p{p} bra {label};")
+
+
+class _Forms(_Maker):
+    """Makes kernels of forms that are rare: indices of 16 and 64 bits that wrap, signs, loops by any step, votes."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__(random)
+        rare: list[dict[str, float]] = [{}, {"reduced": 2}, {"vote": 1.5}, {"decided": 2}, {"copy": 2, "wait": 2}]
+        self.extras = random.choice(rare) | {"left": 0.15, "loop": 1.5, "barrier": 8}
+
+    def index(self, counters: list[str], limit: int) -> str:
+        """A register with an index that is computed in another type, by signs, or by a choice."""
+        r, found, n = self.random, f"%r{self.number()}", self.number()
+        given = r.choice(["%t", "%t", "%t", "%g", "%n", *counters, *counters])
+        match r.choice(["plain", "short", "signed", "wide", "down", "chosen", "least", "rest", "field", "negative"]):
+            case "plain":
+                return super().index(counters, limit)
+            case "short":  # wraps at 16 bits
+                number, more = r.choice([(4096, 15), (8192, 16), (1, 65535), (3, 0), (65535, 15)])
+                self.emit(f"cvt.u16.u32 %h1, {given};\n    mul.lo.u16 %h1, %h1, {number};")
+                self.emit(f"add.u16 %h1, %h1, {more};\n    cvt.{r.choice(['u32.u16', 's32.s16'])} {found}, %h1;")
+                self.emit(f"shr.{r.choice('us')}32 {found}, {found}, {r.choice([0, 12, 13])};")
+            case "signed":
+                self.emit(f"sub.s32 {found}, {given}, {r.choice([1, 4, 8])};")
+                self.emit(f"{r.choice(['abs.s32', 'neg.s32', 'not.b32'])} {found}, {found};")
+            case "wide":  # wraps at 64 bits
+                self.emit(f"cvt.{r.choice(['u64.u32', 's64.s32'])} %d{n}, {given};")
+                self.emit(f"mul.lo.u64 %d{n}, %d{n}, {r.choice([1, 1 << 61, 1 << 62, (1 << 64) - 1, 3])};")
+                self.emit(f"add.u64 %d{n}, %d{n}, {r.choice([0, 7, 1 << 63])};")
+                self.emit(
+                    f"shr.{r.choice('us')}64 %d{n}, %d{n}, {r.choice([0, 61, 60])};\n    cvt.u32.u64 {found}, %d{n};"
+                )
+            case "down":
+                self.emit(f"mad.lo.s32 {found}, {given}, {r.choice([-1, -2, -1])}, {r.choice([7, 15, 14])};")
+            case "chosen":
+                self.emit(
+                    f"setp.{r.choice(['lt.u32', 'lt.s32', 'ge.s32', 'eq.u32', 'hi.u32'])} %p{n % 64}, {given}, 4;"
+                )
+                other = self.index(counters, limit) if r.random() < 0.5 else str(r.randrange(16))
+                self.emit(f"selp.b32 {found}, {r.choice(['%t', other])}, {other}, %p{n % 64};")
+            case "least":
+                least = r.choice(["min.u32", "min.s32", "max.s32", "max.u32"])
+                self.emit(f"{least} {found}, {given}, {r.choice([7, -1, 15])};")
+            case "rest":
+                self.emit(
+                    f"{r.choice(['rem', 'div'])}.{r.choice('us')}32 {found}, {given}, {r.choice([3, 8, 5, 16, -8])};"
+                )
+            case "field":
+                self.emit(f"bfe.{r.choice('us')}32 {found}, {given}, {r.choice([0, 1, 2])}, {r.choice([1, 3, 4])};")
+            case "negative":
+                self.emit(f"add.s32 {found}, {given}, {r.choice([-8, -1, -16])};\n    and.b32 {found}, {found}, 15;")
+        if r.random() < 0.4:
+            self.emit(f"and.b32 {found}, {found}, {r.choice([7, 15])};")
+        return found
+
+    def statement(self, kind: str, counters: list[str]) -> None:
+        r, p = self.random, self.number() % 64
+        left = r.choice(["%n", "%t", "%b", "%v", *counters])
+        self.emit(f"setp.{r.choice(['lt.u32', 'gt.s32', 'eq.u32'])} %p{p}, {left}, {r.choice([0, 3, 5, -1])};")
+        label = f"over{self.number()}"
+        if kind == "reduced":
+            self.emit(f"{r.choice(['bar.red.and.pred', 'bar.red.or.pred'])} %p{p}, 0, %p{p};")
+            self.emit(f"@%p{p} bra {label};")
+            self.statements(2, counters, r.randint(1, 2))
+            self.lines.append(f"{label}:")
+        elif kind == "vote":
+            self.emit(f"vote.sync.{r.choice(['any', 'all', 'uni'])}.pred %p{p}, %p{p}, -1;")
+            self.emit(f"@%p{p} bra {label};\n    {r.choice(['bar.sync 0;', 'bar.warp.sync -1;'])}\n{label}:")
+        elif kind == "left":
+            self.emit(f"@%p{p} ret;")
+
+    def loop(self, depth: int, counters: list[str]) -> None:
+        """A loop upwards or downwards by a step, with a limit that may be passed without being met."""
+        r, label, p, own = self.random, f"loop{self.number()}", self.number() % 64, f"%k{len(counters)}"
+        limit = r.choice(["2", "5", "%n", "%n", "%t", "%m", *counters])
+        step, sign = r.choice([1, 2, 3, 5, 4]), r.choice("us")
+        kind = r.choice(["up", "tested", "down", "around", "short", "not"])
+        last = "bra.uni"
+        match kind:
+            case "up" | "tested":
+                self.emit(f"mov.u32 {own}, {r.choice(['0', '1', '-2', '%t'])};\n{label}:")
+                if kind == "tested":
+                    self.emit(
+                        f"setp.{r.choice(['ge', 'gt'])}.{sign}32 %p{p}, {own}, {limit};\n    @%p{p} bra end{label};"
+                    )
+                    test = ""
+                else:
+                    test = f"setp.{r.choice(['lt', 'le'])}.{sign}32 %p{p}, {own}, {limit};"
+                change = f"add.u32 {own}, {own}, {step};"
+            case "down":
+                self.emit(f"add.u32 {own}, {limit}, {r.choice([0, 4])};\n{label}:")
+                change, test = f"sub.u32 {own}, {own}, {step};", f"setp.{r.choice(['gt', 'ge'])}.s32 %p{p}, {own}, 0;"
+            case "around":  # from below 0, read without a sign
+                self.emit(f"mov.u32 {own}, {r.choice([-4, -5, -1])};\n{label}:")
+                change, test = f"add.u32 {own}, {own}, {step};", f"setp.{r.choice(['ge', 'gt'])}.u32 %p{p}, {own}, 8;"
+            case "short":
+                self.emit(f"mov.u32 {own}, {r.choice([65534, 65533, 32766])};\n{label}:")
+                change = f"cvt.u16.u32 %h2, {own};\n    add.u16 %h2, %h2, {step};\n    cvt.u32.u16 {own}, %h2;"
+                test = f"setp.{r.choice(['gt.s16', 'gt.u16'])} %p{p}, %h2, 8;"
+            case _:
+                self.emit(f"mov.u32 {own}, {r.choice([0, 8, -8])};\n{label}:")
+                change, test = f"add.u32 {own}, {own}, {r.choice([1, 2, 4, -4])};", f"setp.ne.u32 %p{p}, {own}, 16;"
+        inner = [*counters, own]
+        if kind in ("not", "short", "around"):
+            test += f"\n    add.u32 %turns, %turns, 1;\n    setp.lt.and.u32 %p{p}, %turns, 40, %p{p};"
+        self.statements(depth + 1, inner, r.randint(1, 3))
+        self.emit(change)
+        self.emit(f"{test}\n    @%p{p} bra {label};" if test else f"{last} {label};\nend{label}:")
 
 
 class _Values:
@@ -289,6 +402,7 @@ def make(seed: int) -> str:
             values.statement()
         header = HEADER.replace(".reqntid 8", ".reqntid 64").replace("tile[16]", "tile[64]").replace("%b, 8", "%b, 64")
         return header + "\n".join(values.lines) + "\n    ret;\n}\n"
-    maker = _Maker(Random(seed))
+    maker = _Forms(Random(seed)) if seed % 8 == 5 else _Maker(Random(seed))
     maker.statements(0, [], maker.random.randint(2, 6))
-    return HEADER + "\n".join(maker.lines) + "\n    ret;\n}\n"
+    registers = "    .reg .b16 %h1, %h2;\n    .reg .b32 %turns;\n    mov.u32 %turns, 0;\n" if seed % 8 == 5 else ""
+    return HEADER + registers + "\n".join(maker.lines) + "\n    ret;\n}\n"

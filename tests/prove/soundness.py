@@ -28,6 +28,7 @@ from ptxlab.prove.replay import WRONG
 from tests.prove.pool import results
 from tests.prove.programs import make
 
+TIMEOUT = 30  # seconds of a proof
 UNWRITTEN = "uninitialized-read"
 LAUNCHES = ((1, 0), (1, 3), (1, 8), (2, 13), (2, 16), (3, 24), (3, 17))
 EXPLORED = ((1, 8), (2, 13))
@@ -99,7 +100,7 @@ def _is_unwritten(finding: Any) -> bool:
 def level_of(text: str) -> tuple[str, bool]:
     """The verdict on a kernel, without replays; and whether shared memory is written before it is read."""
     kernel = ptxlab.parse(text)["kernel"]
-    found = ptxlab.prove(kernel, assume=ASSUMED, initialized=True, replays=False, timeout=30)
+    found = ptxlab.prove(kernel, assume=ASSUMED, initialized=True, replays=False, timeout=TIMEOUT)
     if found.level == "not-proved" and {one.kind for one in found.gaps} == {"initialized"}:
         return "proved", False
     return found.level, found.level == "proved"
@@ -113,7 +114,7 @@ def wrong_once(text: str) -> str | None:
         return None
     kernel = ptxlab.parse(text)["kernel"]
     covered = [*ASSUMED, "grid.x * 8 >= n"]
-    if not ptxlab.prove(kernel, assume=covered, once="y", replays=False, timeout=30):
+    if not ptxlab.prove(kernel, assume=covered, once="y", replays=False, timeout=TIMEOUT):
         return None
     for one in own:
         text = text.replace(f"st.global.u32 [{one}], %v;", f"red.global.add.u32 [{one}], 1;")

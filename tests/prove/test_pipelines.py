@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 import ptxlab
@@ -94,6 +95,45 @@ def test_threads_that_memory_chooses() -> None:
     found = ptxlab.prove(kernel, block=32, assume=["len(x) == 32"], replays=False)
     assert found.level == "not-proved", str(found)
     assert any("which threads come here depends on more" in gap.reason for gap in found.gaps), str(found)
+
+
+COPIED = """.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry kernel(.param .u64 x)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd0;
+    .shared .align 128 .b8 tile[1024];
+    .shared .align 8 .b64 full;
+    .shared .align 4 .b32 beside;
+    mov.u32 %r0, %tid.x;
+    ld.param.u64 %rd0, [x];
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 mbarrier.init.shared.b64 [full], 1;
+    bar.sync 0;
+    @!%p0 bra wait;
+    // before
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 1024;
+    // between
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd0], 1024, [full];
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p1, [full], 0;
+    @!%p1 bra wait;
+    ld.shared.u32 %r1, [beside];
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("place", "level"), [("// before", "proved"), ("// between", "not-proved")])
+def test_a_copy_brings_its_bytes_only(place: str, level: str) -> None:
+    """What its thread wrote before it is known by an arrival after that, not by the copy."""
+    kernel = ptxlab.parse(COPIED.replace(place, "st.shared.u32 [beside], 1;"))["kernel"]
+    assert ptxlab.prove(kernel, block=64, assume="len(x) == 1024", replays=False).level == level
+    ran = kernel.launch(1, 64, [np.zeros(1024, np.uint8)], device="cpu", on_error="collect").diagnostics
+    assert [one.code for one in ran] == ([] if level == "proved" else ["data-race"])
 
 
 PART = """.version 8.6

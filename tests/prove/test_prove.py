@@ -176,6 +176,18 @@ def test_command_line(tmp_path: Path) -> None:
 
 
 @needs_solver
+@pytest.mark.parametrize("end", ["", "bra end;", "@%p1 bra end; cp.async.wait_all;"])
+def test_a_kernel_may_end_without_ret(end: str) -> None:
+    """A copy must be complete there, too."""
+    body = f"""mad.wide.u32 %d1, %t, 4, %x; mov.u32 %r1, tile; mad.lo.u32 %r1, %t, 4, %r1; setp.lt.u32 %p1, %t, 4;
+        cp.async.ca.shared.global [%r1], [%d1], 4; {end}\nend:"""
+    text = kernel(body).module.source.text.replace("\nret;", "")
+    for change, level in (("", "not-proved"), ("cp.async.wait_all;", "proved")):
+        changed = ptxlab.parse(text.replace("[%d1], 4;", f"[%d1], 4; {change}"))["k"]
+        assert ptxlab.prove(changed, assume="len(x) == 64", replays=False).level == level
+
+
+@needs_solver
 def test_lines_are_those_of_the_source() -> None:
     text = kernel(".loc 1 7 3\nld.global.u32 %r1, [%x];").module.source.text
     module = ptxlab.parse(f'{text}.file 1 "k.cu"\n', "k.ptx")

@@ -140,7 +140,7 @@ class Execution:
                 targets = flow.targets.get(at, ()) if jump.branches else ()
                 taken = Arrival(joined(path, guard), self._known(guard, state), segment)
                 leaving += [(target, taken) for target in targets if target != END]
-                if jump in (Jump.RETURN, Jump.EXIT):
+                if jump in (Jump.RETURN, Jump.EXIT) or END in targets:
                     segment.exits.append(taken.path)
                 if guard == TRUE:
                     return leaving
@@ -154,6 +154,8 @@ class Execution:
                 state[self._effects.asynchronous.waits[at]] = TRUE
         if block.end < len(facts.instructions):
             leaving.append((number + 1, Arrival(path, state, segment)))
+        else:
+            segment.exits.append(path)
         return leaving
 
     def _known(self, condition: Linear, state: State) -> State:

@@ -350,7 +350,8 @@ class Orders:
             if is_its and known is not None and known.event.number == access.epoch:
                 yield not is_looped or target.loop is None, distance
             return
-        if access.unit == "tensor work" and not is_commit:
+        is_copy = known is not None and known.event.kind == "copy"  # its bytes, not what its thread did before
+        if is_copy or (access.unit == "tensor work" and not is_commit):
             return
         if access.unit and access.unit != "tensor work":
             if known is None or known.event.kind != "group" or access.unit not in known.event.segment.units:
@@ -375,7 +376,8 @@ class Orders:
 def _flags(known: Known | None, event: Event, distance: int) -> tuple[bool, bool, bool]:
     """Of what is known by an event of the threads of what is known: `is_fenced`, `is_ordered`, `is_passed`.
 
-    What comes by the arrival of a commit is what its thread knew at its last MMA; where it came by, is known anyway.
+    What comes by the arrival of a commit is what its thread knew at its last MMA; where it came by, is known anyway. By
+    a copy no more comes than that.
     """
     is_own = known is None or known.mask == OWN
     flags = (False, False, False) if known is None else (known.is_fenced, known.is_ordered, known.is_passed)
@@ -383,6 +385,7 @@ def _flags(known: Known | None, event: Event, distance: int) -> tuple[bool, bool
     covers = None if known is None else known.event.covers
     if covers is not None and (covers == 0 or (distance == 0 and event.number > covers)):
         is_passed = True
+    is_passed |= known is not None and known.event.kind == "copy"
     return (is_fenced or event.kind == "fence", is_ordered or (is_own and event.kind == "tensor"),
             is_passed or event.kind == "converge")  # fmt: skip
 
