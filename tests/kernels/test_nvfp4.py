@@ -11,9 +11,9 @@ import pytest
 
 from ptxlab import kernels
 from ptxlab.kernels import nvfp4_dual_gemm, nvfp4_gemm, nvfp4_gemv, nvfp4_group_gemm
-from ptxlab.kernels.parts.block_scaled import BLOCK, FORMATS, arrange, numbers
 from ptxlab.launch.launches import Arrays, UnsuitedError
 from ptxlab.measure import Host, check
+from ptxlab.measure.block_scaled import BLOCK, FORMATS, arrange, numbers
 from ptxlab.measure.checking import expect
 from ptxlab.measure.entry import Entry, Size
 

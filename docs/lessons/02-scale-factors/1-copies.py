@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 
 import ptxlab
-from ptxlab.kernels.parts.block_scaled import NVFP4, arrange, numbers
 from ptxlab.learn import Case, Exercise, Task, changed, code_on_page, commented
+from ptxlab.measure.block_scaled import NVFP4, arrange, numbers
 
 WORDS = """
 A product of NVFP4 numbers with scale factors, as on the page. One warp stores the scale factors to tensor
@@ -17,7 +17,7 @@ CODE = changed(
     ("warp < warps", "warp < 4"),
     ("(own * warp + part) % 4 * 32", "part * 32"),
     ("import ml_dtypes\nimport numpy as np\nimport ptxlab\n", ""),
-    ("from ptxlab.kernels.parts.block_scaled import NVFP4, arrange, numbers\n", ""),
+    ("from ptxlab.measure.block_scaled import NVFP4, arrange, numbers\n", ""),
     (", tensor_map, u32", ", tensor_map"),
 )
 

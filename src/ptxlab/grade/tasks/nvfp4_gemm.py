@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.kernels.parts.block_scaled import NVFP4, numbers
 from ptxlab.measure import Work
+from ptxlab.measure.block_scaled import NVFP4, numbers
 from ptxlab.verify import Array, Scalar, Size, Task
 
 BLOCKS = "ceil_div({}, 128), ceil_div(k, 64), 32, 4, 4"

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.kernels.parts.block_scaled import NVFP4, values
 from ptxlab.measure import Work
+from ptxlab.measure.block_scaled import NVFP4, values
 from ptxlab.verify import Array, Scalar, Size, Task
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ptxlab.grade.tasks.nvfp4_gemm import matrix
-from ptxlab.kernels.parts.block_scaled import NVFP4, numbers
 from ptxlab.measure import Work
+from ptxlab.measure.block_scaled import NVFP4, numbers
 from ptxlab.verify import Array, Scalar, Size, Task
 
 GROUPS = 2

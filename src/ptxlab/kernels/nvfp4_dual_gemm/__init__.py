@@ -1,6 +1,6 @@
 """D = SiLU(A·B₁ᵀ) ⊙ A·B₂ᵀ of NVFP4 matrices: the gated product of a transformer, as one kernel.
 
-A is m by k, B₁ and B₂ are n by k, as `parts.block_scaled` has them; D is m by n, f16. It is the kernel of
+A is m by k, B₁ and B₂ are n by k, as `measure.block_scaled` has them; D is m by n, f16. It is the kernel of
 `nvfp4_gemm` with two matrices B: A is copied to shared memory once, and the two products meet in registers.
 """
 
@@ -16,12 +16,12 @@ import ptxlab
 from ptxlab.author import f32, ptx
 from ptxlab.kernels.nvfp4_gemm import blank, maps_of
 from ptxlab.kernels.nvfp4_gemm.kernel import Shape, specialize
-from ptxlab.kernels.parts.block_scaled import NVFP4, check, matrix, numbers
 from ptxlab.kernels.tcgen05_gemm import BLOCKS
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
+from ptxlab.measure.block_scaled import NVFP4, check, matrix, numbers
 from ptxlab.measure.data import Blank
 from ptxlab.measure.steps import OptimizationStep, Steps, spell_size
 

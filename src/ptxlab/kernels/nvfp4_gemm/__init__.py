@@ -1,6 +1,6 @@
 """D = A·Bᵀ of NVFP4 matrices on Blackwell's tensor cores, by `tcgen05` with scale factors; MXF4 and MXF8, too.
 
-A is m by k, B is n by k, both as `parts.block_scaled` has them; D is m by n, f16. k is a multiple of 32, n is
+A is m by k, B is n by k, both as `measure.block_scaled` has them; D is m by n, f16. k is a multiple of 32, n is
 one of 8, and m is any.
 """
 
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import ptxlab
 from ptxlab.kernels.nvfp4_gemm import cancelling, pair, split_k
 from ptxlab.kernels.nvfp4_gemm.kernel import ROW, Shape, specialize
-from ptxlab.kernels.parts.block_scaled import BLOCK, FORMATS, check, matrix, numbers
 from ptxlab.kernels.tcgen05_gemm import BLOCKS
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.pair import BLOCKS as PAIR
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
+from ptxlab.measure.block_scaled import BLOCK, FORMATS, check, matrix, numbers
 from ptxlab.measure.data import Blank
 from ptxlab.measure.steps import OptimizationStep, Steps, spell_size
 

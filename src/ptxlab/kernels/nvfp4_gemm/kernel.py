@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from ptxlab.author import Kernel, Pointer, Scalar, b8, b16, b32, kernel, pred, ptx, s32, tensor_maps, u16, u32
 from ptxlab.author.pipelines import Side
 from ptxlab.author.tensor_memory import TensorMemory
-from ptxlab.kernels.parts.block_scaled import BLOCK, NVFP4, Format
 from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, Finish, write_tiles
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, COMMIT, COPY, ROWS
+from ptxlab.measure.block_scaled import BLOCK, NVFP4, Format
 
 ROW = 128  # bytes of a row of a K tile
 STEPS = 4  # MMAs of a K tile, of 32 bytes of a row each

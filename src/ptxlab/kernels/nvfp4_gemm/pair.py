@@ -12,11 +12,11 @@ from ptxlab.author import Kernel, Pointer, b8, b16, b32, kernel, pred, ptx, s32,
 from ptxlab.author.pipelines import Side
 from ptxlab.author.tensor_memory import TensorMemory
 from ptxlab.kernels.nvfp4_gemm.kernel import COPY_FACTORS, FACTORS, ROW, STEPS, TOGETHER, Maps, Shape
-from ptxlab.kernels.parts.block_scaled import BLOCK
 from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, write_tiles
 from ptxlab.kernels.tcgen05_gemm.pair import BLOCKS, COPY, arrive_in_first, first_block, multiplied
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
+from ptxlab.measure.block_scaled import BLOCK
 
 TO_TMEM = ptx.tcgen05.cp["cta_group::2"]["32x128b"].warpx4
 MULTIPLY = ptx.tcgen05.mma["cta_group::2"]

@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ptxlab.kernels.nvfp4_gemv.kernel import LANES, WARPS, nvfp4_gemv
-from ptxlab.kernels.parts.block_scaled import NVFP4, values
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
+from ptxlab.measure.block_scaled import NVFP4, values
 from ptxlab.measure.data import Blank
 from ptxlab.measure.steps import OptimizationStep, Steps
 

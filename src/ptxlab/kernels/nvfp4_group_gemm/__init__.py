@@ -1,6 +1,6 @@
 """Dᵢ = Aᵢ·Bᵢᵀ of several groups of NVFP4 matrices, in one launch.
 
-Aᵢ is mᵢ by k, Bᵢ is n by k, as `ptxlab.kernels.parts.block_scaled` has them; Dᵢ is mᵢ by n, f16. It is the kernel of
+Aᵢ is mᵢ by k, Bᵢ is n by k, as `ptxlab.measure.block_scaled` has them; Dᵢ is mᵢ by n, f16. It is the kernel of
 `nvfp4_gemm`; only the order of tiles is another one.
 """
 
@@ -18,12 +18,12 @@ from ptxlab.kernels.nvfp4_gemm import blank, maps_of
 from ptxlab.kernels.nvfp4_gemm.kernel import Shape
 from ptxlab.kernels.nvfp4_group_gemm import changed_maps
 from ptxlab.kernels.nvfp4_group_gemm.kernel import specialize
-from ptxlab.kernels.parts.block_scaled import NVFP4, check, matrix, numbers
 from ptxlab.kernels.tcgen05_gemm import BLOCKS
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
+from ptxlab.measure.block_scaled import NVFP4, check, matrix, numbers
 from ptxlab.measure.data import Blank
 from ptxlab.measure.steps import OptimizationStep, Steps
 

@@ -17,8 +17,8 @@ from typing import Any
 from ptxlab.author import Kernel, Pointer, Scalar, b8, kernel, pointer, ptx, struct, tensor_maps, u32, u64
 from ptxlab.kernels.nvfp4_gemm.kernel import FACTORS, Maps, Shape, Tile, compute
 from ptxlab.kernels.nvfp4_group_gemm.kernel import Group, GroupedTiles
-from ptxlab.kernels.parts.block_scaled import BLOCK, NVFP4
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, WRITERS
+from ptxlab.measure.block_scaled import BLOCK, NVFP4
 
 MAP = 128  # bytes
 PARTS = 5  # pointers of a group

@@ -16,10 +16,10 @@ import numpy as np
 from ptxlab.device.array_types import type_of
 from ptxlab.device.arrays import Tensor
 from ptxlab.gpu.arrays import framework
-from ptxlab.kernels.parts.block_scaled import values
 from ptxlab.kernels.quantized_gemv.formats import FORMATS, PIECE, Format
 from ptxlab.kernels.quantized_gemv.kernel import CHUNK, ROWS
 from ptxlab.kernels.quantized_gemv.typed import convert, view_as
+from ptxlab.measure.block_scaled import values
 
 if TYPE_CHECKING:
     pass
