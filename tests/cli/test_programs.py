@@ -90,6 +90,18 @@ def test_a_program_of_the_host_alone_runs(capfd: pytest.CaptureFixture[str]) -> 
     assert "nvcc does not compile a file with a line break in its name" in run("run", "two\nlines.cu").stdout
 
 
+def test_files_that_define_what_is_missing_are_named() -> None:
+    Path("main.cu").write_text("int twice(int x);\nint more();\nint main() {\n  return twice(2) + more();\n}\n")
+    Path("other.cpp").write_text("int twice(int x) {\n  return 2 * x;\n}\n")
+    Path("unrelated.cpp").write_text("int twice(int x);\nint main() { return twice(1); }\n")
+    result = run("run", "main.cu", "--format", "json")
+    found = json.loads(result.stdout)["diagnostics"]
+    assert [(one["message"], one["line"]) for one in found] == [
+        ("`twice(int)` is not defined in this file", 4), ("`more()` is not defined in this file", 4),
+    ]  # fmt: skip
+    assert found[0]["helps"][0]["text"] == "name what defines it: `ptxlab run main.cu --nvcc other.cpp`"
+
+
 @pytest.mark.slow
 def test_a_built_program_runs(capfd: pytest.CaptureFixture[str]) -> None:
     build = "nvcc -arch=sm_80 -cudart shared program.cu -o program"

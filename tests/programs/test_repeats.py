@@ -55,6 +55,30 @@ def test_changes_are_always_made() -> None:
         assert device.data[0] == 8
 
 
+def test_kernels_without_memory_run_once() -> None:
+    device = Device()
+    ran = []
+
+    def null() -> tuple[int, str]:
+        ran.append(0)
+        return 0, ""
+
+    for _ in range(5):
+        assert device.repeats.run("null", None, null) == (0, "")
+        device.data[0] += 1
+    assert len(ran) == 1
+    trapped = [device.repeats.run("trap", None, lambda: (719, "")) for _ in range(2)]
+    assert trapped == [(719, ""), (719, "")]
+
+
+def test_more_is_not_compared_than_a_launch_costs() -> None:
+    device = Device()
+    device.data = numpy.zeros(64 << 20, numpy.uint8)
+    for _ in range(10):
+        device.launch("quick", lambda: None)
+    assert device.runs == 10
+
+
 def test_other_arguments_and_failures_run() -> None:
     device = Device()
     for _ in range(8):

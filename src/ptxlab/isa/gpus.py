@@ -68,6 +68,7 @@ def architecture_for(own: str, target: str) -> str | None:
     return str(here) if here.has(wanted) else None
 
 
+@cache
 def gpu_named(name: str) -> GpuModel:
     """The GPU of that name; `ValueError` lists those there are.
 

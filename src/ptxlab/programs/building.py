@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ptxlab.programs.library import write_placeholders
+from ptxlab.programs.lines import code_of_line
 from ptxlab.report import Diagnostic, PtxError, Source, error
 from ptxlab.syntax import read_text
 from ptxlab.toolchain.compiler_messages import read_log
@@ -18,6 +20,8 @@ from ptxlab.toolchain.tools import find
 DEFAULT_TARGET = "sm_90"
 _MAIN = re.compile(r"\b(?:int|auto|void|signed)\s+(?:\w+\s+)?main\s*\(")
 _IGNORED = re.compile(r"//[^\n]*|/\*[\s\S]*?\*/|\"(?:\\.|[^\"\\\n])*\"")
+_UNDEFINED = re.compile(r"(?:(?P<place>/[^\n:]*:\d+): )?undefined reference to [`'](?P<name>[^'\n]+)'")
+_SOURCES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 _ARCHITECTURE = ("--gpu-architecture", "-arch", "-gencode", "--generate-code", "--gpu-code", "-code")
 
 
@@ -53,8 +57,32 @@ def build(path: Path, program: Path, target: str | None, options: Sequence[str])
     source = Source(str(path), read_text(path))
     found = read_log(outcome.text, source, [str(path.absolute())], ())
     if outcome.status and not any(one.level == "error" for one in found):
+        found += _undefined(outcome.text, source, path)
+    if outcome.status and not any(one.level == "error" for one in found):
         said = [line for line in outcome.text.strip().split("\n") if line][:4] or ["it said nothing"]
         found.append(error("cuda-error", "nvcc could not build the program", None, notes=said))
     if outcome.status:
         raise PtxError(found)
     return found
+
+
+def _undefined(log: str, source: Source, path: Path) -> list[Diagnostic]:
+    """What the linker did not find, each once, where the source uses it; files beside it may define it."""
+    found = {one["name"]: one["place"] or "" for one in reversed([*_UNDEFINED.finditer(log)])}
+    names = {re.split(r"[(<\[]", name)[0].split("::")[-1] for name in found}
+    words = shlex.quote(" ".join(_defining(names, path)) or "OTHER.cu -lLIBRARY")
+    helps = [f"name what defines it: `ptxlab run {path} --nvcc {words}`"]
+    said = []
+    for name, place in reversed(found.items()):
+        file, _, line = place.rpartition(":")
+        span = code_of_line(source, int(line)) if file == str(path.absolute()) else None
+        said.append(error("cuda-error", f"`{name}` is not defined in this file", span, helps=helps))
+    return said
+
+
+def _defining(names: Iterable[str], path: Path) -> list[str]:
+    """Files beside a program that have functions of these names, and no `main()`."""
+    words = "|".join(map(re.escape, names))
+    function = re.compile(rf"\b(?:{words})\s*\([^;{{]*\)\s*{{")
+    beside = [one for one in sorted(path.parent.iterdir()) if one.suffix in _SOURCES and one.is_file() and one != path]
+    return [str(one) for one in beside if function.search(read_text(one)) and not has_main(one)]

@@ -100,13 +100,18 @@ class HostLines:
         """The line as a span, where its text is known."""
         line = self.of(frames)
         source = None if line is None else self.source(line.file)
-        if line is None or source is None or line.line > source.line_count:
-            return None
-        start, end = source.line_bounds(line.line)
-        text = source.text[start:end]
-        return Span(source, start + len(text) - len(text.lstrip()), start + max(len(text.rstrip()), 1))
+        return None if line is None or source is None else code_of_line(source, line.line)
 
     def spell(self, frames: Frames) -> str | None:
         """`gemm.cu:12`"""
         line = self.of(frames)
         return None if line is None else f"{near(line.file)}:{line.line}"
+
+
+def code_of_line(source: Source, line: int) -> Span | None:
+    """What is on a line, without its margin; None where there is no such line."""
+    if line > source.line_count:
+        return None
+    start, end = source.line_bounds(line)
+    text = source.text[start:end]
+    return Span(source, start + len(text) - len(text.lstrip()), start + max(len(text.rstrip()), 1))

@@ -25,6 +25,7 @@ from ptxlab.toolchain.tools import can_find
 DEFAULT_GPU = "H200"
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
 _TALKS = re.compile(r"\.(sys|volatile|mmio)\b")
+_ACCESSES = re.compile(r"^(?!\s*ld\.param\b).*\[|\bcall\b", re.MULTILINE)  # addresses are in brackets
 _TRIGGERS = re.compile(r"\bgriddepcontrol\.launch_dependents\b")
 _ASSUMED_REGISTERS = 32  # a thread, where there is no ptxas to ask
 _LARGEST_SOURCE = 4 << 20
@@ -37,7 +38,8 @@ class LoadedModule:
     module: ir.Module
     resources: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """Registers, local and constant memory by kernel, once they were asked for."""
-    _talking: dict[str, bool] = field(default_factory=dict)
+    _found: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """Whether the text of a kernel has something."""
     _memories: dict[int, ModuleMemory] = field(default_factory=dict)
     """Of the GPUs after the first."""
 
@@ -74,9 +76,11 @@ class LoadedModule:
 
     def talks_to_host(self, kernel: ir.Function) -> bool:
         """Whether a kernel has accesses that the host may see while it runs, by system scope or as `volatile`."""
-        if kernel.name not in self._talking:
-            self._talking[kernel.name] = self._has(kernel, _TALKS)
-        return self._talking[kernel.name]
+        return self._has(kernel, _TALKS)
+
+    def may_access_memory(self, kernel: ir.Function) -> bool:
+        """Whether a kernel reads or writes anything, or calls what may."""
+        return self._has(kernel, _ACCESSES)
 
     def starts_dependents(self, kernel: ir.Function) -> bool:
         """Whether a kernel may let the one after it start before it is complete."""
@@ -84,9 +88,12 @@ class LoadedModule:
 
     def _has(self, kernel: ir.Function, what: re.Pattern[str]) -> bool:
         """Whether the text of a kernel, or of what it calls, has something."""
-        text = "" if self.module.source is None else self.module.source.text
-        functions = layout.reachable(self.module, kernel)
-        return any(what.search(text[one.start or 0 : one.end or 0]) for one in functions)
+        key = kernel.name, what.pattern
+        if key not in self._found:
+            text = "" if self.module.source is None else self.module.source.text
+            functions = layout.reachable(self.module, kernel)
+            self._found[key] = any(what.search(text[one.start or 0 : one.end or 0]) for one in functions)
+        return self._found[key]
 
 
 class Modules:

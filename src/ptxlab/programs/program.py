@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ptxlab.emulate.launch import Interrupted
 from ptxlab.programs.elf import Elf
 from ptxlab.programs.findings import findings_of
 from ptxlab.programs.library import make_library
@@ -43,7 +42,7 @@ class ProgramResult:
 
 
 class ProgramInterrupted(KeyboardInterrupt):
-    """Ctrl-C while a kernel of a program ran; `result` has what was found by then."""
+    """Ctrl-C while a program ran; `result` has what was found by then."""
 
     def __init__(self, result: ProgramResult) -> None:
         self.result = result
@@ -66,7 +65,7 @@ class ProgramOptions:
 
 
 def run_program(command: Sequence[str], options: ProgramOptions, modules: Modules | None = None) -> ProgramResult:
-    """Run an executable; its calls of CUDA go to the emulator. `ProgramInterrupted` after Ctrl-C in a kernel.
+    """Run an executable; its calls of CUDA go to the emulator. `ProgramInterrupted` after Ctrl-C.
 
     `modules` are those of another run of the same program with the same options but for the seed: `modules_of` makes
     them.
@@ -104,7 +103,7 @@ def run_program(command: Sequence[str], options: ProgramOptions, modules: Module
                     child.wait(2)
                 except subprocess.TimeoutExpired:
                     child.kill()
-                if not isinstance(stopped, Interrupted):
+                if not isinstance(stopped, KeyboardInterrupt):
                     raise
                 is_interrupted = True
         status = child.wait()

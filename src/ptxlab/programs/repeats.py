@@ -38,16 +38,22 @@ class Repeats:
         self._known: dict[Hashable, _Known] = {}
         self._state: Memory | None = None
         self._settled: dict[Hashable, str] = {}  # launches that leave `_state` as it is, with what they print
+        self._without: set[Hashable] = set()  # launches that ran, and access no memory
 
     def run(
-        self, key: Hashable, memory: Callable[[], Memory], launch: Callable[[], tuple[int, str]]
+        self, key: Hashable, memory: Callable[[], Memory] | None, launch: Callable[[], tuple[int, str]]
     ) -> tuple[int, str]:
-        """The status and the output of a launch; `key` is all that it depends on but for `memory`."""
+        """The status and the output of a launch; `key` is all that it depends on but for `memory`, if it has any."""
         known = self._known.setdefault(key, _Known())
         known.count += 1
         if self._most is not None and known.count > self._most:
             self.skipped += 1
             return 0, ""
+        if memory is None:
+            status, output = (0, "") if key in self._without else launch()
+            if status == 0:
+                self._without.add(key)
+            return status, output
         is_tried = known.count > 1 and self._keep(key, known, memory())
         if is_tried and key in self._settled:
             return 0, self._settled[key]
@@ -64,8 +70,10 @@ class Repeats:
         """Whether the memory is `_state`; where it is worth the time, it is made so."""
         size = sum(map(len, memory))
         share = _SHARE if known.count < _EACH else _LATER_SHARE
+        if key in self._settled:  # it is compared, and neither kept nor run
+            share = 2
         is_quick = size < share * known.seconds * _BYTES_A_SECOND / 2
-        if key in self._settled or (self._state is not None and is_quick):
+        if self._state is not None and is_quick:
             if self._is_state(memory):
                 return True
             self._state, self._settled = None, {}

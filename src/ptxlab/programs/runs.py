@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ptxlab import ir
@@ -114,7 +115,8 @@ class Runner:
             return run()
         key = id(loaded), kernel.name, shape.grid, shape.block, shape.cluster, shape.shared, shape.cooperative, one.data
         variables = context_of(loaded.module).memory.variables
-        return self.repeats.run(key, lambda: self.memory.held(variables.values()), run)
+        memory = partial(self.memory.held, variables.values()) if loaded.may_access_memory(kernel) else None
+        return self.repeats.run(key, memory, run)
 
     def _run_together(self, part: Sequence[Queued], launches: Sequence[QueuedLaunch]) -> Ended:
         team = Team(self.memory, self.memory.array_regions(), self.objects, self.memory.gpus, self.memory.may_access)

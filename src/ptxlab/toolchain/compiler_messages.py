@@ -26,11 +26,14 @@ _END = re.compile(r"^(?:Remark: |\d+ errors? detected |compilation terminated)",
 
 _MISSING_AFTER = re.compile(r'expected an? ";"')
 _PARALLELISM = "a whole program may: `ptxlab run FILE --nvcc -rdc=true`; launch the inner kernel by itself otherwise"
+_TEXTURES = "CUDA 12 took texture references away; make a texture object by `cudaCreateTextureObject`"
 _CONTEXT = "CUDA 13 takes parameters of the context before its flags: `cuCtxCreate(&context, nullptr, flags, device)`"
 _HELPS = {
     "requires --extended-lambda nvcc flag": "give nvcc that option: `ptxlab run FILE --nvcc --extended-lambda`",
     'with parameter of type "CUctxCreateParams *"': _CONTEXT,
     'identifier "cuCtxCreate_v2" is undefined': _CONTEXT,
+    "texture is not a template": _TEXTURES,
+    'identifier "cudaBindTexture': _TEXTURES,
     "kernel launch from __device__ or __global__ functions requires": _PARALLELISM,
     "device-side kernel launch could not be processed": _PARALLELISM,
     "nvToolsExt.h: No such file": "CUDA 13 has `nvtx3/nvToolsExt.h` instead; `pip install nvidia-nvtx` has it too",
@@ -48,6 +51,19 @@ _HELPS = {
         "kernelExecTimeoutEnabled": "KernelExecTimeout", "computeMode": "ComputeMode",
         "singleToDoublePrecisionPerfRatio": "SingleToDoublePrecisionPerfRatio",
     }.items()
+} | {
+    f'identifier "{name}" is undefined': f"CUDA took it away; use `{instead}`"
+    for name, instead in {
+        "cudaThreadSynchronize": "cudaDeviceSynchronize()", "cudaThreadExit": "cudaDeviceReset()",
+        "__any": "__any_sync(0xffffffff, ...)", "__all": "__all_sync(0xffffffff, ...)",
+        "__ballot": "__ballot_sync(0xffffffff, ...)",
+    }.items()
+} | {
+    f'identifier "__shfl{way}" is undefined': f"CUDA took it away; use `__shfl{way}_sync(0xffffffff, ...)`"
+    for way in ("", "_up", "_down", "_xor")
+} | {
+    f'namespace "thrust" has no member class "{base}_function"': "CUDA 13 took it away; leave the base class out"
+    for base in ("unary", "binary")
 } | {
     'no suitable constructor exists to convert from "int" to "cudaMemLocation"':
         "CUDA 13 takes a location: `{cudaMemLocationTypeDevice, device}`, or `{cudaMemLocationTypeHost, 0}`; "

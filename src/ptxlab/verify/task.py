@@ -333,7 +333,8 @@ def _run(path: str) -> dict[str, Any]:
     try:
         return run_path(path)
     except SyntaxError as wrong:
-        raise TaskError(f"`{path}`, line {wrong.lineno}: {wrong.msg}") from wrong
+        where = f", line {wrong.lineno}" if wrong.lineno else ""
+        raise TaskError(f"`{path}`{where}: {wrong.msg}") from wrong
     except UnicodeDecodeError as wrong:
         raise TaskError(f"`{path}` is not a file of Python") from wrong
     except TaskError:
