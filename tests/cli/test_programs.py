@@ -78,7 +78,12 @@ def test_a_program_runs_with_its_arguments(capfd: pytest.CaptureFixture[str]) ->
     assert (kernel.exit_code, "0 1 2 3" in kernel.stdout) == (0, True), kernel.stdout
 
 
-def test_a_program_of_the_host_alone_runs(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_program_of_the_host_alone_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    temporary = tmp_path / "a folder: of no use to the loader"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     Path("host.c").write_text("#include <cuda.h>\n#include <stdio.h>\nint main(void) {"
                               ' int n; cuInit(0); cuDeviceGetCount(&n); printf("%d", n); return 0; }\n')  # fmt: skip
     assert (run("run", "host.c").exit_code, capfd.readouterr().out) == (0, "1")

@@ -55,6 +55,8 @@ class DebuggedProgram:
                 None, {"seed": self.seed}, [self.path.absolute().parent], self.is_quiet, self._recorder()
             )
             result = run_program([str(program), *self.arguments], options)
+        if not self.is_quiet:
+            click.echo()  # the program's last line may have no end
         if not result.recorded:
             named = f" of `{self.entry}`" if self.entry is not None else ""
             ended = "; ".join(f"{one.code}: {one.message}" for one in result.findings[:3])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import selectors
 import socket
 import subprocess
@@ -24,6 +25,8 @@ from ptxlab.programs.modules import Modules
 from ptxlab.programs.session import Process
 from ptxlab.report import Diagnostic, PtxError, error
 from ptxlab.toolchain.process import absolute_entries
+
+_SAFE = re.compile(r"[\w./+-]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ def run_program(command: Sequence[str], options: ProgramOptions, modules: Module
     modules.start_anew()
     is_interrupted = False
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ptxlab-", dir=_place()) as folder:
         library = make_library(Path(folder), files)
         address = str(Path(folder) / "s")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
@@ -126,6 +129,12 @@ def modules_of(program: Path, options: ProgramOptions) -> Modules:
 def _folders(program: Path, options: ProgramOptions) -> list[Path]:
     """Where sources may be."""
     return [folder.resolve() for folder in (*options.folders, program.absolute().parent, Path.cwd())]
+
+
+def _place() -> str:
+    """Where a program's runtime is: its loader splits paths at spaces and colons, and a socket's path is short."""
+    usual = tempfile.gettempdir()
+    return usual if _SAFE.fullmatch(usual) else "/tmp"
 
 
 def _files(program: Path) -> list[Elf]:

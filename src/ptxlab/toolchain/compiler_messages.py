@@ -71,7 +71,7 @@ _HELPS = {
 }  # fmt: skip
 # By two parts of a message and the line that it echoes, where calls are named as the headers of CUDA 13 replace them.
 _HELPS_OF_LINES = {
-    ("too few arguments in function call", "cuCtxCreate_v4("): _CONTEXT,
+    ("too few arguments", "cuCtxCreate_v4("): _CONTEXT,
     (
         "does not name a type",
         "__global__",
