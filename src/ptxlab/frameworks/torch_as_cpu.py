@@ -39,6 +39,25 @@ class Machine:
         """The GPU that a tensor is on."""
         return 0
 
+    def functions(self) -> dict[str, object]:
+        """What programs see in `torch.cuda` instead of what there is for every machine."""
+        return {}
+
+    def call(self, function: Callable[..., Any], args: Any, named: Any, is_for_gpu: bool) -> Any:
+        """Call a function of torch; `is_for_gpu` if its arguments name a GPU."""
+        return function(*args, **named)
+
+    def to_gpu(self, tensor: Any) -> Any:
+        """A tensor on a GPU, where every tensor is."""
+        return tensor
+
+    def to_host(self, tensor: Any) -> Any:
+        """A copy of a tensor on the host."""
+        return tensor.clone()
+
+    def record_stream(self, tensor: Any, stream: Any) -> None:
+        """Keep the memory of a tensor until a stream has done with it."""
+
 
 @contextmanager
 def torch_as_cpu(
@@ -60,6 +79,8 @@ def torch_as_cpu(
                 if redirects or name in _PROPERTIES:
                     stack.enter_context(patch.object(torch.cuda, name, value))
             stack.callback(_forget_functions)
+        if redirects:  # torch refuses a stream that is not its own before it asks a mode
+            stack.enter_context(patch.object(torch.Tensor, "record_stream", lambda *args: machine.record_stream(*args)))
         mode = _mode(torch, arrays, redirects, machine)
         stack.enter_context(mode)
         if hasattr(torch.autograd, _BACKWARD):
@@ -121,6 +142,7 @@ def _functions(torch: ModuleType, target: str, machine: Machine) -> dict[str, ob
         "device_of": lambda tensor=None: _chosen(torch, tensor.device, machine),
         "is_current_stream_capturing": lambda: False,
         "default_generators": (generator,),
+        **machine.functions(),
     }
 
 
@@ -186,8 +208,8 @@ def _mode(torch: Any, arrays: Arrays, redirects: bool, machine: Machine) -> Any:
         tensor.is_cpu.__get__: lambda _: False,
         tensor.device.__get__: lambda this: torch.device("cuda", machine.owner(this)),
         tensor.get_device: lambda this: machine.owner(this),
-        tensor.cuda: lambda this, *_, **__: this,
-        tensor.cpu: lambda this, *_, **__: this.clone(),
+        tensor.cuda: lambda this, *_, **__: machine.to_gpu(this),
+        tensor.cpu: lambda this, *_, **__: machine.to_host(this),
     }
 
     # What reads and writes no memory that a kernel may have been given.
@@ -232,7 +254,8 @@ def _mode(torch: Any, arrays: Arrays, redirects: bool, machine: Machine) -> Any:
                     {name: value for name, value in named.items() if name != "device"} if "device" in named else named
                 )
             named.pop("pin_memory", None)
-            result = function(*map(here, args), **named)
+            is_for_gpu = device is not None or any(here(value) is not value for value in args)
+            result = machine.call(function, tuple(map(here, args)), named, is_for_gpu)
             if machine.count > 1 and device is not None and isinstance(result, tensor):
                 with _chosen(torch, device, machine):
                     arrays.address(result)  # it is of that GPU from now on

@@ -45,7 +45,7 @@ class Device:
     def __init__(self, node: Node, rank: int) -> None:
         self.node, self.rank = node, rank
         self.peers = {rank}  # whose memory it may access
-        self.streams = 0  # how many there are
+        self.streams: list[Stream] = []
         self.default = Stream(self)
 
     def array(self, values: Any, *, name: str | None = None) -> Array:
@@ -224,16 +224,16 @@ class Node:
         """
         from ptxlab.emulate.search.explore import explore
 
-        before = self._held()
+        before = self.held()
 
         def fresh() -> list[Any]:
-            self._restore(before)
+            self.restore(before)
             return [region.owner for region in self.memory.regions.values()]
 
         try:
             return explore(self._explored(self._queue, detectors, None), fresh, limit, timeout, every, progress)
         finally:
-            self._restore(before)
+            self.restore(before)
 
     def _explored(
         self, queue: Sequence[StreamOperation], detectors: bool | Iterable[str], timeout: float | None
@@ -262,13 +262,13 @@ class Node:
         if not seeds:
             raise ValueError("`seeds` is empty: name at least one")
         result = None
-        before = self._held() if len(seeds) > 1 else None
-        ended: _Held | None = None
+        before = self.held() if len(seeds) > 1 else None
+        ended: Held | None = None
         schedules: list[Schedule] = []
         for seed in seeds:
             if result is not None and before is not None:
-                ended = ended or self._held()
-                self._restore(before)
+                ended = ended or self.held()
+                self.restore(before)
             found = self._run(queue, LaunchOptions(1, 1, **options | {"seed": seed}))
             schedules += found.coverage.schedules
             if result is None or found.diagnostics:
@@ -277,7 +277,7 @@ class Node:
                 break
         assert result is not None
         if ended is not None:
-            self._restore(ended)
+            self.restore(ended)
         result.coverage = Coverage(tuple(schedules))
         return result
 
@@ -332,11 +332,13 @@ class Node:
 
     # Memory, to be restored for another seed.
 
-    def _held(self) -> _Held:
+    def held(self) -> Held:
+        """What all memory of the node holds."""
         arrays = {base: region.owner.copy() for base, region in self.memory.regions.items()}
         return arrays, {key: memory.snapshot() for key, (_, _, memory) in self._modules.items()}
 
-    def _restore(self, held: _Held) -> None:
+    def restore(self, held: Held) -> None:
+        """Have memory hold what it held; arrays that are new since then stay as they are."""
         arrays, modules = held
         for base, data in arrays.items():
             self.memory.regions[base].owner[...] = data
@@ -349,7 +351,7 @@ class Node:
                 memory.heap.next = HEAP + key[1] * HEAP_STEP
 
 
-_Held = tuple[dict[int, Any], dict[tuple[int, int], Snapshot]]
+Held = tuple[dict[int, Any], dict[tuple[int, int], Snapshot]]
 
 
 def replace_own(options: LaunchOptions, own: LaunchOptions) -> LaunchOptions:

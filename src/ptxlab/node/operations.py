@@ -58,6 +58,34 @@ done:
     ret;
 }}
 
+.visible .entry read_{type}(.param .u64 from, .param .u64 count, .param .u64 from_pitch, .param .u64 from_slice)
+{{
+    .reg .pred %p;
+    .reg .b32 %r, %v;
+    .reg .b64 %from, %count, %at, %a, %y, %pitch;
+    ld.param.u64 %from, [from];
+    ld.param.u64 %count, [count];
+    mov.u32 %r, %ctaid.x;
+    cvt.u64.u32 %y, %r;
+    ld.param.u64 %pitch, [from_pitch];
+    mad.lo.u64 %from, %y, %pitch, %from;
+    mov.u32 %r, %ctaid.y;
+    cvt.u64.u32 %y, %r;
+    ld.param.u64 %pitch, [from_slice];
+    mad.lo.u64 %from, %y, %pitch, %from;
+    mov.u32 %r, %tid.x;
+    cvt.u64.u32 %at, %r;
+next:
+    setp.ge.u64 %p, %at, %count;
+    @%p bra done;
+    mad.lo.u64 %a, %at, {size}, %from;
+    ld.global.{type} %v, [%a];
+    add.u64 %at, %at, {threads};
+    bra next;
+done:
+    ret;
+}}
+
 .visible .entry fill_{type}(.param .u64 to, .param .u32 value, .param .u64 count, .param .u64 to_pitch,
     .param .u64 to_slice)
 {{
@@ -123,6 +151,12 @@ def copy_kernel(*multiples: int) -> tuple[ir.Function, int]:
     """A kernel that copies a box of rows, and the bytes of its elements; these divide all addresses and sizes."""
     name, width = _element(multiples)
     return _module(name, width)[f"copy_{name}"], width
+
+
+def read_kernel(*multiples: int) -> tuple[ir.Function, int]:
+    """A kernel that reads a box of rows, and the bytes of its elements."""
+    name, width = _element(multiples)
+    return _module(name, width)[f"read_{name}"], width
 
 
 def fill_kernel(*multiples: int) -> tuple[ir.Function, int]:

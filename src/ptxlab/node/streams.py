@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
@@ -13,11 +13,22 @@ from ptxlab.device.structures import leaves
 from ptxlab.node.arrays import Array
 from ptxlab.node.graphs import Graph
 from ptxlab.node.host_lines import host_line
-from ptxlab.node.operations import THREADS, StreamOperation, after, copy_kernel, fill_kernel
+from ptxlab.node.operations import THREADS, StreamOperation, after, copy_kernel, fill_kernel, read_kernel
 
 if TYPE_CHECKING:
     from ptxlab.author import Kernel
     from ptxlab.node.machine import Device
+
+
+Bytes = numpy.ndarray[Any, Any]
+
+
+class Box(NamedTuple):
+    """Memory of a GPU: so many bytes of a row, rows and slices, with the bytes from one to the next of these."""
+
+    start: int
+    extent: tuple[int, int, int]
+    steps: tuple[int, int]
 
 
 class Event:
@@ -32,7 +43,8 @@ class Stream:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.number, device.streams = device.streams, device.streams + 1
+        self.number = len(device.streams)
+        device.streams.append(self)
         self._every: dict[Graph | None, set[StreamOperation]] = {}  # what the next operation follows, of each capture
 
     @property
@@ -97,6 +109,21 @@ class Stream:
         title = f"the fill of {to.region.name}"
         value = int.from_bytes(numpy.full(4, byte, numpy.uint8).tobytes(), "little")
         self._add(kernel, 1, THREADS, [to, value, to.nbytes // size, 0, 0], {}, title, is_kernel=False)
+
+    def access(self, box: Box, title: str, values: Bytes | None = None) -> None:
+        """An operation of a library, known by what it accesses: it reads memory, or writes values to it.
+
+        `values` are all bytes of the box, one row after the other.
+        """
+        (width, rows, slices), steps = box.extent, box.steps
+        args: list[Any]
+        if values is None:
+            kernel, size = read_kernel(box.start, width, *steps)
+            args = [box.start, width // size, *steps]
+        else:
+            kernel, size = copy_kernel(box.start, width, *steps, int(values.ctypes.data))
+            args = [box.start, values, width // size, steps[0], width, steps[1], width * rows]
+        self._add(kernel, (rows, slices), THREADS, args, {}, title, is_kernel=False)
 
     def record(self) -> Event:
         """An event: it is complete when all is that was launched on this stream so far."""

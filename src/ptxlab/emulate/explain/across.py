@@ -163,7 +163,7 @@ def _helps(race: Race) -> Iterator[str]:
     if signalling < 2 or is_near:
         places = [party.launch.place for party in race.parties if party.launch.place is not None]
         first, second = sorted(places, key=lambda place: place.number)
-        yield second.order.between(first.host_line, second.host_line)
+        yield second.order.between(first.host_line, second.host_line, is_near)
     if signalling == 2 or (signalling and not is_near):
         scope = "`.gpu`" if is_near else "`.sys`"
         yield f"release with {scope} after the write, and acquire with {scope} before the other access"

@@ -17,18 +17,21 @@ class HostOrder:
     """What the host has done on those lines."""
     missing: str = "both run at the same time: no stream and no event orders them"
     """What a note says of two launches of one GPU."""
+    near: str = ""
+    """The calls for two launches of one GPU, where these are others."""
     is_by_line: bool = False
     """Whether `{first}` is the line above: where each rank runs the same lines, another may have launched earlier."""
 
-    def between(self, first: Span | None, second: Span | None) -> str:
-        """What to write for two launches, in the order in which the host issues them."""
+    def between(self, first: Span | None, second: Span | None, is_near: bool = True) -> str:
+        """What to write for two launches, of one GPU if `is_near`, in the order in which the host issues them."""
+        text = (is_near and self.near) or self.text
         is_below = first is not None and second is not None and first.start > second.start
         if self.is_by_line and is_below:
             first, second = second, first
         if first is not None and first == second:
             line = _line(first, None)
-            return self.text.format(first=f"the first launch of {line}", second="the second")
-        return self.text.format(first=_line(first, second), second=_line(second, first))
+            return text.format(first=f"the first launch of {line}", second="the second")
+        return text.format(first=_line(first, second), second=_line(second, first))
 
 
 STREAMS = HostOrder(
@@ -36,6 +39,8 @@ STREAMS = HostOrder(
 )
 RANKS = HostOrder(
     "have all ranks wait for each other: `handle.barrier()` of symmetric memory after {first} and before {second}",
+    near="order them by an event: `event = a.record_event()` after {first}, `b.wait_event(event)` before {second}, "
+    "where `a` and `b` are their streams; if one is a collective, by `work.wait()`",
     is_by_line=True,
 )
 GRAPH = HostOrder(

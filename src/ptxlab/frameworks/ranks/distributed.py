@@ -23,6 +23,7 @@ from ptxlab.syntax import parse
 
 if TYPE_CHECKING:
     from ptxlab.frameworks.ranks.session import Ranks
+    from ptxlab.frameworks.ranks.streams import Event
 
 PAD_WORDS = 2048  # of a signal pad, 32 bits each
 _EVERY, _NONE = 0xFFFF_FFFF, 0xFFFF_FFFE
@@ -84,7 +85,9 @@ class Group:
 
     def __init__(self, ranks: Ranks, members: Sequence[int], name: str) -> None:
         self._ranks, self.members, self.group_name = ranks, tuple(members), name
-        self._given: list[dict[int, tuple[str, Any]]] = []  # of each collective, by rank
+        self._given: list[
+            dict[int, tuple[str, Any, Any]]
+        ] = []  # of each collective, by rank, with a point of its stream
         self._entered = dict.fromkeys(members, 0)
 
     def rank(self) -> int:
@@ -106,19 +109,27 @@ class Group:
         if number == len(self._given):
             self._given.append({})
         given = self._given[number]
-        for other, (what, _) in given.items():
+        for other, (what, _, _) in given.items():
             if what != name:
                 raise RuntimeError(f"rank {current} is in `{name}` while rank {other} is in `{what}`")
-        given[current] = name, value
+        stream = self._ranks.current_stream()
+        given[current] = name, value, stream.record_event()
         if len(given) < len(self.members):
             self._ranks.turns.wait(lambda: len(given) == len(self.members), f"`{name}`")
+        for _, _, point in given.values():
+            stream.wait_event(point)
         return [given[member][1] for member in self.members]
 
 
 class _Work:
-    """A collective that is complete."""
+    """A collective, or a message that was sent; `wait` has the current stream wait for it."""
+
+    def __init__(self, point: Event | None = None) -> None:
+        self._point = point
 
     def wait(self, *_: object) -> bool:
+        if self._point is not None:
+            self._point.wait()
         return True
 
     def is_completed(self) -> bool:
@@ -129,6 +140,7 @@ class _Receipt(_Work):
     """A message that is received once it is waited for."""
 
     def __init__(self, receive: Callable[[], object]) -> None:
+        super().__init__()
         self._receive: Callable[[], object] | None = receive
 
     def wait(self, *_: object) -> bool:
@@ -192,9 +204,8 @@ class Handle:
         self._launch(channel, _NONE, src_rank)
 
     def _launch(self, channel: int, to: int, source: int) -> None:
-        self._ranks.keep(self)
         args = [self.signal_pad_ptrs_dev.to_bytes(8, "little"), self.rank, self.world_size, channel, to, source]
-        self._ranks.node[self._ranks.turns.device].launch(_signal(), 1, self.world_size, args)
+        self._ranks.launch_on_stream(lambda stream: stream.launch(_signal(), 1, self.world_size, args), self)
 
 
 def _part(whole: Any, sizes: Sequence[int], dtype: Any, offset: int) -> Any:
@@ -258,7 +269,8 @@ class Distributed:
             if not 0 <= dst < turns.count or dst == turns.rank:
                 raise ValueError(f"rank {turns.rank} sends to rank {dst}, which is not another one")
             self._ranks.wait()
-            self._sent.setdefault((turns.rank, dst, tag), []).append(tensor.clone())
+            message = tensor.clone(), self._ranks.current_stream().record_event()
+            self._sent.setdefault((turns.rank, dst, tag), []).append(message)
 
         def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0) -> int:
             self._ranks.wait()
@@ -270,7 +282,8 @@ class Distributed:
             if not sent():
                 turns.wait(lambda: bool(sent()), f"`recv` from {'any rank' if src is None else f'rank {src}'}")
             source = sent()[0]
-            message = self._sent[source].pop(0)
+            message, point = self._sent[source].pop(0)
+            point.wait()
             if message.numel() != tensor.numel() or message.dtype != tensor.dtype:
                 raise RuntimeError(
                     f"rank {source[0]} sends {message.numel()} of {message.dtype}, "
@@ -311,8 +324,13 @@ class Distributed:
             name = function.__name__
 
             def called(*args: Any, group: Any = None, async_op: bool = False, **named: Any) -> _Work | None:
-                function(self._group(group), name, *args, **named)
-                return _Work() if async_op else None
+                with self._ranks.communicating(name) as point:
+                    function(self._group(group), name, *args, **named)
+                if async_op:
+                    self._ranks.history.is_needed = True
+                    return _Work(point)
+                point.wait()
+                return None
 
             return called
 
