@@ -89,6 +89,74 @@ def test_triton_kernels_reach_their_peers_through_symmetric_memory() -> None:
     assert found.helps[0].text.startswith("have all ranks wait for each other: `handle.barrier()`")
 
 
+def reduced(name: str, dtype: str, side: bool) -> Any:
+    """A sum over ranks of 300 elements within symmetric memory, whose last ones a kernel writes before."""
+    import torch
+    import torch.distributed as dist
+    import torch.distributed._symmetric_memory as symmetric
+
+    from tests.frameworks.triton_kernels import copy_elements
+
+    dist.init_process_group("nccl")
+    rank, world = dist.get_rank(), dist.get_world_size()
+    whole = symmetric.empty(308, dtype=getattr(torch, dtype), device="cuda")
+    whole.fill_(100)
+    x = whole[8:]
+    x.copy_(torch.arange(300, device="cuda") % 16 + rank)
+    given = torch.full((4,), rank + 1, dtype=x.dtype, device="cuda")
+    stream = torch.cuda.Stream() if side else torch.cuda.current_stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        copy_elements[(1,)](x[296:], given, 4, BLOCK=4)
+    total = getattr(torch.ops.symm_mem, name)(x, "sum", dist.group.WORLD.group_name)
+    expected = torch.arange(300) % 16 * world + sum(range(world))
+    expected[296:] = sum(range(1, world + 1))
+    torch.cuda.synchronize()
+    return torch.equal(total.float(), expected.float()), whole[:8].tolist() == [100] * 8
+
+
+REDUCTIONS = ("one_shot_all_reduce", "two_shot_all_reduce_", "multimem_all_reduce_", "multimem_one_shot_all_reduce")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_operators_of_symmetric_memory(name: str, dtype: str) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("triton")
+    with ptxlab.node(3).emulated(seed=3) as ranks:
+        assert ranks.run(reduced, name, dtype, False) == [(True, True)] * 3
+    if dtype == "float32":
+        with pytest.raises(ptxlab.KernelError) as caught, ptxlab.node(3).emulated(seed=3) as ranks:
+            ranks.run(reduced, name, dtype, True)
+        assert {one.code for one in caught.value.diagnostics} == {"data-race"}
+
+
+def test_operators_of_symmetric_memory_refuse_other_memory_and_ranks_that_stay_away() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("triton")
+
+    def other(*args: Any) -> None:
+        torch.ops.symm_mem.one_shot_all_reduce(torch.ones(4, device="cuda"), "sum", "0")
+
+    def away(*args: Any) -> None:
+        import torch.distributed as dist
+        import torch.distributed._symmetric_memory as symmetric
+
+        x = symmetric.empty(4, dtype=torch.float32, device="cuda")
+        symmetric.rendezvous(x, dist.group.WORLD)
+        if dist.get_rank() == 0:
+            torch.ops.symm_mem.one_shot_all_reduce(x, "sum", "0")
+
+    with ptxlab.node(2).emulated() as ranks:
+        with pytest.raises(RuntimeError, match="one_shot_all_reduce: input must be symmetric memory"):
+            ranks.run(other)
+        with pytest.raises(NotImplementedError, match=r"symm_mem.all_to_all_vdev is not there; one_shot_all_reduce, "):
+            torch.ops.symm_mem.all_to_all_vdev()
+    with pytest.raises(ptxlab.KernelError) as caught, ptxlab.node(2).emulated() as ranks:
+        ranks.run(away)
+    assert [one.code for one in caught.value.diagnostics] == ["hang"]
+
+
 class Message:
     """What `send` and `recv` need of a tensor."""
 

@@ -62,7 +62,8 @@ class Allocations:
         if self._ranks.history.is_needed:
             self._ranks.wait()  # what has not run keeps its tensors
         stream = self._ranks.current_stream().own
-        title = f"`{name}` on rank {self._ranks.turns.device}, in memory of a tensor that was freed without `record_stream`,"
+        rank = self._ranks.turns.device
+        title = f"`{name}` on rank {rank}, in memory of a tensor that was freed without `record_stream`,"
         for region in self._free.pop(stream, ()):
             box = Box(region.base, (region.size, 1, 1), (0, 0))
             values = numpy.zeros(region.size, numpy.uint8)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from ptxlab import ir
+from ptxlab.frameworks.ranks.symmetric_operators import SymmetricOperators
 from ptxlab.isa.units.multicast_unit import MOST_REPLICAS
 from ptxlab.syntax import parse
 
@@ -220,11 +221,14 @@ class Distributed:
     """What programs see of `torch.distributed` while ranks are emulated."""
 
     def __init__(self, ranks: Ranks) -> None:
-        self._ranks = ranks
+        self.ranks = self._ranks = ranks
+        self._handles: dict[tuple[int, int, str], Handle] = {}  # by rank, address of symmetric memory, and group
+        self._allocated: set[int] = set()  # addresses of symmetric memory
         self.world = Group(ranks, range(len(ranks.node)), "0")
         self._groups: dict[tuple[str, int], Group] = {}
         self._made: dict[int, int] = {}  # how many groups each rank has made
         self._is_open: set[int] = set()
+        self._rendezvous: Callable[[Any, Any], Handle]
         self._sent: dict[tuple[int, int, int], list[Any]] = {}  # sent and not received: from, to, and the tag
 
     @contextmanager
@@ -239,6 +243,8 @@ class Distributed:
             for module, functions in ((distributed, self._collectives()), (symmetric, self._symmetric())):
                 for name, function in functions.items():
                     stack.enter_context(patch.object(module, name, function, create=True))
+            operators = import_module("torch").ops
+            stack.enter_context(patch.object(operators, "symm_mem", SymmetricOperators(self), create=True))
             yield
 
     def _group(self, group: Any) -> Group:
@@ -398,6 +404,13 @@ class Distributed:
             "group": SimpleNamespace(WORLD=self.world),
         }
 
+    def handle_of(self, name: str, tensor: Any, group: str) -> Handle:
+        """The symmetric memory that a tensor is in, for an operator of that name."""
+        if tensor.untyped_storage().data_ptr() not in self._allocated:
+            raise RuntimeError(f"{name}: input must be symmetric memory, of `symm_mem.empty`")
+        found: Handle = self._rendezvous(tensor, group)
+        return found
+
     def _symmetric(self) -> dict[str, object]:
         torch = import_module("torch")
 
@@ -405,19 +418,24 @@ class Distributed:
             sizes = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
             made = torch.zeros(tuple(sizes), dtype=dtype, device="cuda")
             made.data_ptr()  # it is of the rank that allocates it
+            self._allocated.add(made.untyped_storage().data_ptr())
             return made
 
         def rendezvous(tensor: Any, group: Any = None) -> Handle:
-            pad = torch.zeros(PAD_WORDS, dtype=torch.int32, device="cuda")
-            pad.data_ptr()
             chosen = self._group(group)
-            parts = chosen.exchange("rendezvous", (tensor, pad))
-            if len({one.nbytes for one, _ in parts}) > 1:
-                raise RuntimeError(
-                    f"symmetric memory of {parts[0][0].nbytes} bytes on rank 0, and others on other ranks"
-                )
-            return Handle(chosen, self._ranks, parts)
+            key = self._ranks.turns.rank, tensor.untyped_storage().data_ptr(), chosen.group_name
+            if key not in self._handles:
+                pad = torch.zeros(PAD_WORDS, dtype=torch.int32, device="cuda")
+                pad.data_ptr()
+                parts = chosen.exchange("rendezvous", (tensor, pad))
+                if len({one.nbytes for one, _ in parts}) > 1:
+                    raise RuntimeError(
+                        f"symmetric memory of {parts[0][0].nbytes} bytes on rank 0, and others on other ranks"
+                    )
+                self._handles[key] = Handle(chosen, self._ranks, parts)
+            return self._handles[key]
 
+        self._rendezvous = rendezvous
         return {
             "empty": empty,
             "rendezvous": rendezvous,
