@@ -18,7 +18,7 @@ from ptxlab.device.regions import Region
 from ptxlab.device.result import Result
 from ptxlab.node import Event, Node, Stream
 from ptxlab.node.graphs import Graph
-from ptxlab.node.operations import Operation, after
+from ptxlab.node.operations import StreamOperation, after
 
 MOST = 512  # operations that are judged together
 
@@ -33,7 +33,7 @@ class History:
 
     def _start(self) -> None:
         self._graph = Graph(self._node)
-        self._awaited: dict[int, set[Operation]] = {}  # by rank: what its host has waited for
+        self._awaited: dict[int, set[StreamOperation]] = {}  # by rank: what its host has waited for
         regions = self._node.memory.regions
         self._initial = {base: region.owner.copy() for base, region in regions.items()}
 
