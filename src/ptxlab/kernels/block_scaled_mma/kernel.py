@@ -78,8 +78,7 @@ def specialize(format: Format) -> Kernel:
         for at, total in enumerate(sums):
             store(d, (row, first + at * COLUMNS), (m, n), total)
 
-    found: Kernel = block_scaled_mma
-    return found
+    return block_scaled_mma
 
 
 class Row:

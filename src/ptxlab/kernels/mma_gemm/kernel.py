@@ -50,8 +50,7 @@ def specialize(type: str, shape: Shape, epilogue: Epilogue) -> Kernel:
         part = Part(d, bias, row + warp_row, column + warp_column, tile_row, tile_column, m, n, lane, warp)
         write_part(epilogue, ptx.fragments(kind.multiply).d, accumulators, part, shape.warps)
 
-    found: Kernel = mma_gemm
-    return found
+    return mma_gemm
 
 
 def tile_of_block(shape: Shape, m: u32, n: u32) -> tuple[u32, u32]:

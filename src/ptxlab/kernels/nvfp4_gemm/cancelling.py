@@ -67,5 +67,4 @@ def specialize(shape: Shape) -> Kernel:
     def nvfp4_gemm_cancelling(maps: given, m: u32, n: u32, k: u32) -> None:
         compute(shape, None, TakenTiles(shape, maps, m, n, k))
 
-    found: Kernel = nvfp4_gemm_cancelling
-    return found
+    return nvfp4_gemm_cancelling

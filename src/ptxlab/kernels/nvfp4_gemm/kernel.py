@@ -194,8 +194,7 @@ def specialize(shape: Shape, finish: Finish | None = None) -> Kernel:
     def nvfp4_gemm(maps: given, m: u32, n: u32, k: u32) -> None:
         compute(shape, finish, Tiles(shape, maps, m, n, k))
 
-    found: Kernel = nvfp4_gemm
-    return found
+    return nvfp4_gemm
 
 
 def compute(shape: Shape, finish: Finish | None, tiles: Any) -> None:

@@ -119,5 +119,4 @@ def specialize(shape: Shape) -> Kernel:
             write_tiles("f16", columns, written, accumulators.consumer(), tmem, d_tile, arrive=arrive_in_first)
         tmem.free()
 
-    found: Kernel = nvfp4_gemm_pair
-    return found
+    return nvfp4_gemm_pair

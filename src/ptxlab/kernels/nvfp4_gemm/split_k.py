@@ -72,8 +72,7 @@ def specialize(shape: Shape) -> Kernel:
             ptx.cp.async_.bulk.wait_group(0, when=thread == THREADS - WRITERS)
         tmem.free()
 
-    found: Kernel = nvfp4_gemm_split_k
-    return found
+    return nvfp4_gemm_split_k
 
 
 def send(shape: Shape, tmem: TensorMemory, received: Pointer) -> None:

@@ -144,5 +144,4 @@ def specialize(shape: Shape, groups: int) -> Kernel:
     def nvfp4_group_gemm_changed(maps: template, pointers: addresses, sizes: pointer[u32], space: pointer[b8]) -> None:
         compute(shape, None, TilesOfChangedMaps(shape, groups, maps, sizes, pointers, space))
 
-    found: Kernel = nvfp4_group_gemm_changed
-    return found
+    return nvfp4_group_gemm_changed

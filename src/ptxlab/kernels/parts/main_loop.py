@@ -48,7 +48,7 @@ def produce(
                 stage.expect(bytes)
                 parts = zip(operands, sources, (row, column), policies, strict=True)
                 for operand, (source, tile), first, policy in parts:
-                    operand.copy(source, tile, stage, first, start, share.rank, policy=policy)
+                    operand.copy(source, tile, stage, first, start, share.rank, policy)
                 block.copy(stage, row, column, start)
             stage.advance()
         if residual is not None:

@@ -42,7 +42,7 @@ class Operand:
     """One of both: `rows` of it are multiplied by a block; each of `sharers` blocks copies a part, to all of them.
 
     That is some of the rows, or, if the matrix is not along k, all of them for a part of k. The rows may be of several
-    matrices, as many of each. A matrix may be one of several in an array: `copy` is then given its number. Of a cluster
+    matrices, as many of each. A matrix may be one of several in an array: `coordinates` then say which. Of a cluster
     with more blocks than sharers, the ranks of those that share a K tile are `apart`. Some rows more may be copied than
     are multiplied, so that all copy as many.
     """
@@ -110,22 +110,19 @@ class Operand:
         """What copies are given besides, for the L2 cache."""
         return (ptx.createpolicy.fractional[f"L2::{self.keep}"].b64(1.0),) if self.keep else ()
 
+    def coordinates(self, first: Any, start: Any) -> tuple[Any, Any, Sequence[u32]]:
+        """Where a K tile is: its row, where it is along k, and the coordinates of its matrix in an array of them."""
+        return first, start, ()
+
     def copy(
-        self,
-        sources: list[Pointer],
-        tile: Tile,
-        stage: Side,
-        first: Any,
-        start: u32,
-        rank: Any,
-        outer: Sequence[u32] = (),
-        policy: tuple[Any, ...] = (),
+        self, sources: list[Pointer], tile: Tile, stage: Side, first: Any, start: u32, rank: Any, policy: Sequence[Any]
     ) -> None:
         """Start the copies of a K tile to a stage: rows from `first` on, along k from `start` on.
 
-        `sources` are the tensor maps, one of each matrix; `rank` is that of the block in its cluster, `outer` are the
-        coordinates of a matrix in an array, `policy` is what `policy()` returned.
+        `sources` are the tensor maps, one of each matrix; `rank` is that of the block in its cluster, `policy` is what
+        `policy()` returned.
         """
+        first, start, outer = self.coordinates(first, start)
         part, everyone = self.part(rank), self.everyone(rank)
         for number, (source, coordinates) in enumerate(self.places(sources, first, start, rank, outer)):
             row = number * self.sharers * self.box[0] if self.along_k else 0  # after those of the matrices before

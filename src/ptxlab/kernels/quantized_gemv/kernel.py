@@ -96,8 +96,7 @@ def build(format: Format, shape: Shape, whole: bool) -> Kernel:
                 total *= scales.view(f32)[row]
             y[vector * rows + row] = ptx.cvt.rn.bf16.f32(total * factor)
 
-    found: Kernel = quantized_gemv
-    return found
+    return quantized_gemv
 
 
 def prefetch(array: Pointer, chunks: u32, bytes: int, most: int) -> None:

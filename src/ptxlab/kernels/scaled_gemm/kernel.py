@@ -81,8 +81,7 @@ def specialize(formats: Formats, shape: Shape, layout: Layout, mapped: bool = Fa
         stages = ScaleStages(shape, (of_a, Scales(scale_b, b_down, b_right, n)), k)
         run(plan, [[a.generic], [b.generic]], ScaledProduct(plan, store, (m, n, k), (partial, counters), stages))
 
-    found: Kernel = scaled_gemm
-    return found
+    return scaled_gemm
 
 
 class ScaledProduct(Product):

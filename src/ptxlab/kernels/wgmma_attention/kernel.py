@@ -50,8 +50,7 @@ def specialize(plan: Plan) -> Kernel:
         order = Order(plan, counter, (queries, keys, heads, all_heads), together, window)
         compute(plan, order, (q, k, v, o), shared_by, lse, (slopes, sinks), partial(Producer, plan))
 
-    found: Kernel = wgmma_attention
-    return found
+    return wgmma_attention
 
 
 @cache

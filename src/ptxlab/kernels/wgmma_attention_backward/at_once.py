@@ -98,8 +98,7 @@ def specialize_at_once(plan: Plan) -> Kernel:
         memory = dq_parts, lse, lse, counters, slopes
         compute(plan, (q, k, v, do, dk, dv), work, memory, partial(WholeConsumer, given, all_heads, heads))
 
-    found: Kernel = wgmma_attention_backward_at_once
-    return found
+    return wgmma_attention_backward_at_once
 
 
 class WholeConsumer(Consumer):

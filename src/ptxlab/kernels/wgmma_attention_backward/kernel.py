@@ -50,8 +50,7 @@ def specialize(plan: Plan) -> Kernel:
 
         compute(plan, (q, k, v, do, dk, dv), work, (dq, lse, d, turns, slopes))
 
-    found: Kernel = wgmma_attention_backward
-    return found
+    return wgmma_attention_backward
 
 
 def compute(

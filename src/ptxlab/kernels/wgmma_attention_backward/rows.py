@@ -69,8 +69,7 @@ def prepare(plan: Plan) -> Kernel:
         steps = (o_row, o_head, o_batch), (do_row, do_head, do_batch)
         prepare_rows(plan, Rows.of(plan, queries), (o, do), steps, (lse, queries), (offsets, d, dq, turns))
 
-    found: Kernel = prepare_attention_backward
-    return found
+    return prepare_attention_backward
 
 
 def prepare_rows(
@@ -170,8 +169,7 @@ def convert(plan: Plan) -> Kernel:
         rows = Rows.of(plan, None)
         convert_rows(plan, rows, sums, lambda: dq.generic)
 
-    found: Kernel = convert_attention_backward
-    return found
+    return convert_attention_backward
 
 
 def convert_rows(plan: Plan, rows: Rows, sums: Pointer, map_of: Callable[[], object]) -> None:
@@ -249,8 +247,7 @@ def differentiate_sinks() -> Kernel:
             ptx.ld.shared.f32(parts.at(lane), out=rest, when=lane < ROW_THREADS // LANES)
             ptx.st["global"].f32(dsinks + head, over_lanes(rest), when=lane == 0)
 
-    found: Kernel = differentiate_attention_sinks
-    return found
+    return differentiate_attention_sinks
 
 
 def over_lanes(value: f32) -> f32:
@@ -287,8 +284,7 @@ def add_shares(type: str, sizes: tuple[int, int], shares: int) -> Kernel:
             at = thread // lanes, thread % lanes * VECTOR, head, batch
             add_parts(type, size, shares, (keys, ptx.nctaid.y), parts, (target, step), at)
 
-    found: Kernel = add_shares_of_attention_backward
-    return found
+    return add_shares_of_attention_backward
 
 
 def add_parts(

@@ -42,8 +42,7 @@ def specialize(plan: Fp8Plan) -> Kernel:
         order = Order(plan, counter, (queries, keys, heads, all_heads), together, window)
         compute(plan, order, (q, k, v, o), shared_by, lse, (scale_q, scale_k, scale_v))
 
-    found: Kernel = wgmma_attention_fp8
-    return found
+    return wgmma_attention_fp8
 
 
 def compute(

@@ -166,5 +166,4 @@ def specialize(
         gated = Gated(plan, targets, (m, n, k), activation_of(activation), scales)
         run(plan, [[a.generic], [g.generic, u.generic]], gated)
 
-    found: Kernel = wgmma_dual_gemm
-    return found
+    return wgmma_dual_gemm

@@ -22,8 +22,6 @@ from ptxlab.kernels.wgmma_grouped_gemm.stores import ragged_map, ragged_rows
 from ptxlab.launch.launches import Launch, ceil_div
 
 if TYPE_CHECKING:
-    from ptxlab.author.pipelines import Side
-    from ptxlab.author.tiles import Tile
     from ptxlab.device.arrays import Array
 
 STORES = ptx.cp.async_.bulk.tensor["3d"], ptx.cp.reduce.async_.bulk.tensor["3d"]
@@ -44,20 +42,10 @@ class Tokens(Operand):
         """The tensor map that copies are given."""
         return ragged_map(super().map(matrix))
 
-    def copy(
-        self,
-        sources: list[Pointer],
-        tile: Tile,
-        stage: Side,
-        first: Place,
-        start: u32,
-        rank: Any,
-        outer: Any = (),
-        policy: Any = (),
-    ) -> None:
-        """Start the copies of a K tile."""
+    def coordinates(self, first: Place, start: u32) -> tuple[u32, u32, list[u32]]:
+        """The row or column of a tile, and its tokens in the tensor of groups."""
         token, *outer = ragged_rows(start, first.end)
-        super().copy(sources, tile, stage, first.first, token, rank, outer, policy)
+        return first.first, token, outer
 
 
 class InnerShare:
@@ -164,8 +152,7 @@ def specialize(formats: Formats, shape: Shape, adds: bool) -> Kernel:
     ) -> None:
         run(plan, [[a.generic], [b.generic]], InnerGroups(plan, offsets, (groups, tokens, m, n), d.generic, adds))
 
-    found: Kernel = wgmma_inner_grouped_gemm
-    return found
+    return wgmma_inner_grouped_gemm
 
 
 def choose(groups: int, m: int, n: int, emulated: bool) -> Shape:

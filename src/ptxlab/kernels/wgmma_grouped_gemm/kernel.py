@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.author import Kernel, Pointer, f32, kernel, pointer, tensor_map, u32
 from ptxlab.kernels.parts.formats import Formats
@@ -15,8 +15,6 @@ from ptxlab.kernels.wgmma_grouped_gemm.groups import Columns, GroupedShare, Rows
 from ptxlab.kernels.wgmma_grouped_gemm.stores import GroupedStore, RaggedCopy, Scales, ragged_map, ragged_rows
 
 if TYPE_CHECKING:
-    from ptxlab.author.pipelines import Side
-    from ptxlab.author.tiles import Tile
     from ptxlab.device.arrays import Array
     from ptxlab.device.tensor_maps import TensorMap
 
@@ -28,38 +26,18 @@ class Tokens(Operand):
         """The tensor map that copies are given."""
         return ragged_map(super().map(matrix))
 
-    def copy(
-        self,
-        sources: list[Pointer],
-        tile: Tile,
-        stage: Side,
-        first: Rows,
-        start: u32,
-        rank: Any,
-        outer: Any = (),
-        policy: Any = (),
-    ) -> None:
-        """Start the copy of a K tile."""
+    def coordinates(self, first: Rows, start: u32) -> tuple[u32, u32, list[u32]]:
+        """The row of a tile in the tensor of groups, and the two outer coordinates there."""
         row, *outer = ragged_rows(first.first, first.end)
-        super().copy(sources, tile, stage, row, start, rank, outer, policy)
+        return row, start, outer
 
 
 class Weights(Operand):
     """B: a matrix for each group, in a tensor of three dimensions."""
 
-    def copy(
-        self,
-        sources: list[Pointer],
-        tile: Tile,
-        stage: Side,
-        first: Columns,
-        start: u32,
-        rank: Any,
-        outer: Any = (),
-        policy: Any = (),
-    ) -> None:
-        """Start the copies of a K tile."""
-        super().copy(sources, tile, stage, first.first, start, rank, (first.group,), policy)
+    def coordinates(self, first: Columns, start: u32) -> tuple[u32, u32, list[u32]]:
+        """The column of a tile, in the matrix of its group."""
+        return first.first, start, [first.group]
 
 
 def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
@@ -126,5 +104,4 @@ def specialize(formats: Formats, shape: Shape, layout: Layout, most: int, scaled
         scales = Scales(scale_a, scale_b, m, n) if scaled else None
         run(plan, [[a.generic], [b.generic]], Groups(plan, most, offsets, (groups, m, n, k), d.generic, scales))
 
-    found: Kernel = wgmma_grouped_gemm
-    return found
+    return wgmma_grouped_gemm
