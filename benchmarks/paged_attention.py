@@ -11,20 +11,14 @@ differs from torch's by is in the file.
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import statistics
-import sys
-import time
-from datetime import date
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from random_attention import Bench
+from random_attention import Bench, run, show_ratios
 
 from ptxlab import kernels
-from ptxlab.measure.machine import commit, describe, require_torch
 
 MOST_WORK = 1e13  # multiplications and additions of a call
 TOLERANCE = 1e-2  # of the norm of the difference
@@ -100,26 +94,11 @@ def judge(bench: Bench, size: Size) -> dict[str, Any]:
 
 def show(rows: list[dict[str, Any]]) -> None:
     """The distribution beside each contender, and the sizes that are worst."""
+    medians = [{one: statistics.median(times) for one, times in row["samples"].items()} for row in rows]
     for name in ("flash", "flash and gather"):
-        medians = [{one: statistics.median(times) for one, times in row["samples"].items()} for row in rows]
-        own = sorted((m[name] / m["ptxlab"], [*row["size"].values()]) for m, row in zip(medians, rows, strict=True))
-        mean = math.exp(sum(math.log(value) for value, _ in own) / len(own))
-        low = own[int(0.05 * (len(own) - 1))][0]
-        print(f"{name}: {len(own)} sizes, geometric mean {mean:.3f}, 5 % {low:.3f}, lowest {own[0][0]:.3f}")
-        for value, size in own[:6]:
-            print(f"   {value:.3f} {size}")
-
-
-def main() -> None:
-    path, seconds, seed = Path(sys.argv[1]), *map(int, (*sys.argv[2:4], *("60", "1")[len(sys.argv) - 2 :]))
-    torch, source, rows = require_torch(), random.Random(seed), list[dict[str, Any]]()
-    about = {"date": str(date.today()), "commit": commit(), "machine": describe(torch), "seed": seed}
-    bench, end = Bench(torch), time.time() + seconds
-    while time.time() < end:
-        rows.append(judge(bench, draw(source)))
-        path.write_text(json.dumps({**about, "results": rows}) + "\n")
-    show(rows)
+        sizes = ([*row["size"].values()] for row in rows)
+        show_ratios(name, [(m[name] / m["ptxlab"], size) for m, size in zip(medians, sizes, strict=True)])
 
 
 if __name__ == "__main__":
-    main()
+    run(draw, judge, show)

@@ -151,17 +151,25 @@ def ratio(row: dict[str, Any]) -> float:
 def show(rows: list[dict[str, Any]]) -> None:
     """The distribution for each direction, and the sizes that are worst."""
     for direction in ("forward", "backward"):
-        own = sorted((ratio(row), [*row["size"].values()]) for row in rows if row["size"]["direction"] == direction)
+        own = [(ratio(row), [*row["size"].values()][1:]) for row in rows if row["size"]["direction"] == direction]
         if own:
-            ratios = [value for value, _ in own]
-            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            low = ratios[int(0.05 * (len(ratios) - 1))]
-            print(f"{direction}: {len(own)} sizes, geometric mean {mean:.3f}, 5 % {low:.3f}, lowest {ratios[0]:.3f}")
-            for value, size in own[:8]:
-                print(f"   {value:.3f} {size[1:]}")
+            show_ratios(direction, own)
 
 
-def main() -> None:
+def show_ratios(name: str, found: list[tuple[float, list[Any]]]) -> None:
+    """The distribution of ratios, each with its size, and the sizes that are worst."""
+    ratios = sorted(value for value, _ in found)
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    low = ratios[int(0.05 * (len(ratios) - 1))]
+    print(f"{name}: {len(ratios)} sizes, geometric mean {mean:.3f}, 5 % {low:.3f}, lowest {ratios[0]:.3f}")
+    for value, size in sorted(found)[:8]:
+        print(f"   {value:.3f} {size}")
+
+
+def run(
+    draw: Callable[[random.Random], Any], judge: Callable[[Bench, Any], Any], show: Callable[[list[Any]], None]
+) -> None:
+    """Judge sizes that are drawn by a seed, for so many seconds, into a file: `FILE [SECONDS [SEED]]`."""
     path, seconds, seed = Path(sys.argv[1]), *map(int, (*sys.argv[2:4], *("60", "1")[len(sys.argv) - 2 :]))
     torch, source, rows = require_torch(), random.Random(seed), list[dict[str, Any]]()
     about = {"date": str(date.today()), "commit": commit(), "machine": describe(torch), "seed": seed}
@@ -173,4 +181,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(draw, judge, show)
