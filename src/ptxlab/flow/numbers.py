@@ -127,8 +127,10 @@ class Numbers(Engine[Known]):
     def is_flat(self) -> bool:
         """Whether blocks are taken to have one dimension."""
         function = self.facts.function
-        directive = function.directive("reqntid") or function.directive("maxntid")
-        if directive is not None and any(size != 1 for size in directive.arguments[1:]):
+        required, most = function.directive("reqntid"), function.directive("maxntid")
+        if required is not None:
+            return all(size == 1 for size in required.arguments[1:])
+        if most is not None and any(size != 1 for size in most.arguments[1:]):
             return False
         return not any(
             isinstance(operand, ir.SpecialRegister) and operand.kind is SpecialKind.THREAD and operand.component != "x"

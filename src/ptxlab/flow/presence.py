@@ -4,8 +4,8 @@ A branch on a predicate that follows from `%tid.x`, `%laneid` and constants send
 predicate depends on (`elect.sync`, memory, parameters), it may be true or false in any thread; combined with `and` and
 `or` it stays limited by what is known: `warp == 4 && elected` is false outside warp 4.
 
-Blocks are assumed to be one-dimensional; in a kernel that reads `%tid.y` or `%tid.z`, or that declares a second
-dimension, every thread can be anywhere.
+Blocks are assumed to be one-dimensional; in a kernel that declares a second dimension, or that reads `%tid.y` or
+`%tid.z` and does not require blocks of one dimension, every thread can be anywhere.
 """
 
 from __future__ import annotations

@@ -204,6 +204,14 @@ class Handle:
         """Have the stream wait for the signal of another rank."""
         self._launch(channel, _NONE, src_rank)
 
+    def stream_write_value32(self, tensor: Any, offset: int, val: int) -> None:
+        """Write a word of a tensor that kernels of all ranks may wait for, on the current stream."""
+        import_module("torch").ops.symm_mem.stream_write_value32_(tensor, offset, val)
+
+    def memset32(self, tensor: Any, offset: int, val: int, count: int = 1) -> Any:
+        """Set words of a tensor, on the current stream."""
+        return import_module("torch").ops.symm_mem.memset32_(tensor, offset, val, count)
+
     def _launch(self, channel: int, to: int, source: int) -> None:
         args = [self.signal_pad_ptrs_dev.to_bytes(8, "little"), self.rank, self.world_size, channel, to, source]
         self._ranks.launch_on_stream(lambda stream: stream.launch(_signal(), 1, self.world_size, args), self)
@@ -228,6 +236,7 @@ class Distributed:
         self._groups: dict[tuple[str, int], Group] = {}
         self._made: dict[int, int] = {}  # how many groups each rank has made
         self._is_open: set[int] = set()
+        self._workspaces: dict[tuple[int, str], Any] = {}  # by rank and group
         self._rendezvous: Callable[[Any, Any], Handle]
         self._sent: dict[tuple[int, int, int], list[Any]] = {}  # sent and not received: from, to, and the tag
 
@@ -243,6 +252,9 @@ class Distributed:
             for module, functions in ((distributed, self._collectives()), (symmetric, self._symmetric())):
                 for name, function in functions.items():
                     stack.enter_context(patch.object(module, name, function, create=True))
+            own = getattr(symmetric, "_SymmetricMemory", None)  # which programs call, too
+            for name, function in self._own_symmetric().items() if own is not None else ():
+                stack.enter_context(patch.object(own, name, staticmethod(function)))
             operators = import_module("torch").ops
             stack.enter_context(patch.object(operators, "symm_mem", SymmetricOperators(self), create=True))
             yield
@@ -275,7 +287,8 @@ class Distributed:
             if not 0 <= dst < turns.count or dst == turns.rank:
                 raise ValueError(f"rank {turns.rank} sends to rank {dst}, which is not another one")
             self._ranks.wait()
-            message = tensor.clone(), self._ranks.current_stream().record_event()
+            with self._ranks.within("send"):
+                message = tensor.clone(), self._ranks.current_stream().record_event()
             self._sent.setdefault((turns.rank, dst, tag), []).append(message)
 
         def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0) -> int:
@@ -295,7 +308,8 @@ class Distributed:
                     f"rank {source[0]} sends {message.numel()} of {message.dtype}, "
                     f"and rank {turns.rank} receives {tensor.numel()} of {tensor.dtype}"
                 )
-            tensor.copy_(message.view_as(tensor))
+            with self._ranks.within("recv"):
+                tensor.copy_(message.view_as(tensor))
             return source[0]
 
         def isend(tensor: Any, dst: int, group: Any = None, tag: int = 0) -> _Work:
@@ -411,6 +425,21 @@ class Distributed:
         found: Handle = self._rendezvous(tensor, group)
         return found
 
+    def _own_symmetric(self) -> dict[str, Callable[..., Any]]:
+        """What programs call of torch's own class `_SymmetricMemory`."""
+        functions: dict[str, Any] = self._symmetric()
+
+        def empty_strided_p2p(size: Any, stride: Any, dtype: Any, *_: object, **__: object) -> Any:
+            made = functions["empty"](tuple(size), dtype=dtype)
+            if tuple(stride) != tuple(made.stride()):
+                raise NotImplementedError(f"symmetric memory of strides {tuple(stride)}, which is not contiguous")
+            return made
+
+        def rendezvous(tensor: Any, group_name: str | None = None) -> Handle:
+            return self._rendezvous(tensor, group_name)
+
+        return {"empty_strided_p2p": empty_strided_p2p, "rendezvous": rendezvous}
+
     def _symmetric(self) -> dict[str, object]:
         torch = import_module("torch")
 
@@ -435,8 +464,16 @@ class Distributed:
                 self._handles[key] = Handle(chosen, self._ranks, parts)
             return self._handles[key]
 
+        def get_symm_mem_workspace(group_name: str, min_size: int) -> Handle:
+            key = self._ranks.turns.rank, group_name
+            if key not in self._workspaces or self._workspaces[key].nbytes < min_size:
+                self._workspaces[key] = empty(min_size, dtype=torch.uint8)
+            return rendezvous(self._workspaces[key], group_name)
+
         self._rendezvous = rendezvous
         return {
+            "get_symm_mem_workspace": get_symm_mem_workspace,
+            "_get_backend_stream": lambda priority=0: self._ranks.backend_stream(),
             "empty": empty,
             "rendezvous": rendezvous,
             "enable_symm_mem_for_group": lambda group_name: None,

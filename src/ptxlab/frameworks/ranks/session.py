@@ -114,6 +114,8 @@ class _Gpus(Machine):
             return result
         storages = {one.untyped_storage().data_ptr() for one in here}
         made = [one for one in _tensors(result) if one.untyped_storage().data_ptr() not in storages]
+        if self._ranks.collective:
+            made = []
         if is_for_gpu and not here and any(one is result for one in given):  # `to` where it is already, but for us
             result = result.clone()
             made = [result]
@@ -137,7 +139,7 @@ class _Gpus(Machine):
         """Have the history know that the current stream reads and writes tensors, by an operator of that name."""
         ranks = self._ranks
         called = name.removeprefix("__").removesuffix("__")
-        title = f"`{ranks.collective_or(called)}` on rank {ranks.turns.device}"
+        title = f"`{ranks.collective or called}` on rank {ranks.turns.device}"
         stream = ranks.current_stream()
         for one in (*read, *written):
             size = one.element_size()
@@ -241,7 +243,7 @@ class Ranks:
         self.gpus = _Gpus(self)
         self.stream_type = torch_streams.stream_type_of(self)
         self.default_streams = [self.stream_type.of(device.default) for device in node]
-        self._communication: dict[int, torch_streams.Stream] = {}  # by GPU
+        self._own_streams: dict[tuple[str, int], torch_streams.Stream] = {}  # by what torch uses them for, and GPU
         self._current: dict[tuple[int, int], torch_streams.Stream] = {}  # by rank and GPU
         self._collectives: dict[int, str] = {}  # that ranks are in
         self.session = _NodeSession(target)
@@ -304,22 +306,39 @@ class Ranks:
     def communicating(self, name: str) -> Iterator[torch_streams.Event]:
         """On the stream of collectives, after what is on the current one; gives an event that is its end."""
         current, event = self.current_stream(), self.stream_type.event_type()
-        if current.device_index not in self._communication:
-            own = self.node[current.device_index].stream()
-            self._communication[current.device_index] = self.stream_type.of(own)
-        stream = self._communication[current.device_index]
+        stream = self._stream_for("collectives", current.device_index)
         stream.wait_stream(current)
-        self._collectives[self.turns.rank] = name
         try:
-            with stream:
+            with stream, self.within(name):
                 yield event
         finally:
-            self._collectives.pop(self.turns.rank)
             event.record(stream)
 
-    def collective_or(self, name: str) -> str:
-        """The collective that this rank is in; another name where it is in none."""
-        return self._collectives.get(self.turns.rank, name)
+    @contextmanager
+    def within(self, name: str) -> Iterator[None]:
+        """In a collective of that name, which what it accesses is shown as; tensors of its own are not seen."""
+        rank = self.turns.rank
+        self._collectives[rank] = name
+        try:
+            yield
+        finally:
+            self._collectives.pop(rank)
+
+    def backend_stream(self) -> torch_streams.Stream:
+        """The stream on which torch's functions of symmetric memory copy."""
+        self.history.is_needed = True
+        return self._stream_for("symmetric memory", self.turns.device)
+
+    def _stream_for(self, use: str, device: int) -> torch_streams.Stream:
+        """A stream of a GPU that torch itself makes."""
+        if (use, device) not in self._own_streams:
+            self._own_streams[use, device] = self.stream_type.of(self.node[device].stream())
+        return self._own_streams[use, device]
+
+    @property
+    def collective(self) -> str:
+        """The collective that this rank is in."""
+        return self._collectives.get(self.turns.rank, "")
 
     def wait_for_device(self, device: int) -> None:
         """Have the host of this rank wait for all streams of a GPU."""
@@ -355,7 +374,7 @@ class Ranks:
         for value in made.values:
             region = self.memory.at(value.address) if isinstance(value, HostPointer) else None
             if region is not None:
-                self.node.memory.name(region, value.name.partition("`")[2].rstrip("`)"))
+                self.node.memory.name(region, value.name.partition("`")[2].replace("`)", ""))
         passed = [struct.pack("<Q", one.address) if isinstance(one, HostPointer) else one for one in made.values]
         self.launch_on_stream(
             lambda stream: stream.launch(kernel, made.grid, made.block, passed, **made.own), args, made

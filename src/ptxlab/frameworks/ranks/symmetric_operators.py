@@ -231,7 +231,7 @@ class SymmetricOperators:
 
     def _words(self, input: Any, offset: int) -> int:
         """How many words of 4 bytes the switch adds up."""
-        size = input.numel() * input.element_size()
+        size = int(input.numel() * input.element_size())
         if size % 4 or offset % 4:
             raise RuntimeError(f"multimem: {size} bytes at offset {offset}: both must be multiples of 4")
         return size // 4
