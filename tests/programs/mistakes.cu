@@ -1,5 +1,6 @@
 // Programs with a mistake each, and their right twins: `mistakes NAME` runs one. A comment `expect: CODE` is on the line
 // that a finding names; what has no such comment must be silent.
+#include <cuda.h>
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>
@@ -407,6 +408,14 @@ void large_grid() {
     fill<<<dim3(1, 70000), 1>>>(d, 1, n);  // expect large_grid: unchecked-error
     cudaFree(d);
 }
+void unloaded_module() {
+    CUmodule module = (CUmodule)0x1234;  // as what a variable on the stack holds
+    CUfunction function = nullptr;
+    cuModuleLoad(&module, "/is/not/there.cubin");
+    cuModuleGetFunction(&function, module, "fill");  // expect unloaded_module: unchecked-error
+    void* none[] = {nullptr};
+    cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, none, 0);  // expect unloaded_module: unchecked-error
+}
 void managed_after_free() {
     int* m;
     cudaMallocManaged(&m, bytes);
@@ -468,7 +477,7 @@ int main(int argc, char** argv) {
         CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(host_pointer),
         CASE(race),
         CASE(race_right), CASE(leak), CASE(too_large), CASE(event_before), CASE(copy_from_offset), CASE(symbol_offset), CASE(free_of_malloc),
-        CASE(memset_of_host), CASE(destroyed_stream), CASE(large_grid), CASE(managed_after_free), CASE(unsynchronized_count),
+        CASE(memset_of_host), CASE(destroyed_stream), CASE(large_grid), CASE(unloaded_module), CASE(managed_after_free), CASE(unsynchronized_count),
         CASE(failed_assert), CASE(shared_beyond), CASE(misaligned_pair), CASE(early_return), CASE(kernels_right),
     };
     for (auto& one : cases)

@@ -30,9 +30,10 @@ PAGES = {
         "kernel with `volatile` or system-scope accesses, which may talk to the host, is not judged."
     ),
     "unchecked-error": (
-        "A launch failed, and the program never asked.\n\n"
+        "A launch failed, or a call before it, and the program never asked.\n\n"
         "The kernel has not run. A launch returns nothing: `cudaGetLastError()` after it has the error, for example "
-        "of a block with more than 1024 threads."
+        "of a block with more than 1024 threads. Of the driver API: a handle that no call has made, since `cuModuleLoad` "
+        "or `cuModuleGetFunction` failed before."
     ),
     "missing-device": (
         "The program asks for a GPU that is not there.\n\n"

@@ -133,12 +133,22 @@ API CUresult cuModuleLoad(CUmodule *into, const char *name) {
   return cuModuleLoadData(into, bytes.data);
 }
 API CUresult cuModuleUnload(CUmodule module) { (void)module; return CUDA_SUCCESS; }
+// A handle that no call has made: of a call before that failed, if the program did not ask.
+static CUresult no_handle(const char *call, const char *what, const char *maker) {
+  char message[200], help[200];
+  snprintf(message, sizeof message, "`%s` got a handle that is no %s, and fails", call, what);
+  snprintf(help, sizeof help, "check what `%s` has returned before", maker);
+  finding("unchecked-error", message, 0, help);
+  return CUDA_ERROR_INVALID_HANDLE;
+}
 API CUresult cuModuleGetFunction(CUfunction *into, CUmodule module, const char *name) {
+  if (!is_module(module)) return no_handle("cuModuleGetFunction", "module", "cuModuleLoad");
   *into = (CUfunction)function_named((Module *)module, name);
   return *into ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 API CUresult cuModuleGetGlobal(CUdeviceptr *into, size_t *size, CUmodule module, const char *name) {
   uint64_t address, bytes;
+  if (!is_module(module)) return no_handle("cuModuleGetGlobal", "module", "cuModuleLoad");
   WANTED(variable_named((Module *)module, name, &address, &bytes), CUDA_ERROR_NOT_FOUND);
   if (into) *into = address;
   if (size) *size = bytes;
@@ -238,7 +248,7 @@ API CUresult cuEventElapsedTime(float *into, CUevent from, CUevent to) { FROM(cu
 
 static CUresult started(CUfunction function, const Shape *shape, void **parameters, void **extra, CUstream stream) {
   Function *one = function_of(function);
-  if (!one) return CUDA_ERROR_INVALID_HANDLE;
+  if (!one) return no_handle("cuLaunchKernel", "function", "cuModuleGetFunction");
   if (!extra) FROM(launch(one, shape, parameters, stream));
   cudaError_t error = know(one);
   if (error) return result(error);

@@ -6,6 +6,8 @@ struct Module { const void *const *images; int count, number; bool is_loaded; cu
 // A variable has an address on each GPU.
 typedef struct { const void *host; Module *module; char *name; uint64_t addresses[MOST_GPUS], size; void **managed; } Variable;
 
+static Module **modules;
+static size_t module_count;
 static Function **functions;
 static size_t function_count;
 static Variable *variables;
@@ -27,8 +29,11 @@ static uint64_t size_of_image(const void *image) {
 }
 
 Module *module_of_image(const void *image) {
+  LOCKED;
   const Wrapper *wrapper = image;
   Module *made = calloc(1, sizeof *made);
+  modules = realloc(modules, (module_count + 1) * sizeof *modules);
+  modules[module_count++] = made;
   if (wrapper->magic == WRAPPER && wrapper->version == LINKED && wrapper->parts && wrapper->parts[0]) {
     for (made->images = wrapper->parts; made->images[made->count]; made->count++) continue;
     return made;
@@ -148,6 +153,12 @@ bool variable_named(Module *module, const char *name, uint64_t *address, uint64_
   return false;
 }
 
+bool is_module(const void *handle) {
+  LOCKED;
+  for (size_t i = 0; i < module_count; i++)
+    if (modules[i] == handle) return true;
+  return false;
+}
 Function *function_of(const void *host) {
   LOCKED;
   for (size_t i = 0; i < function_count; i++)

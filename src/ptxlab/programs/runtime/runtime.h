@@ -148,6 +148,7 @@ typedef struct {
 Function *function_of(const void *host);
 cudaError_t know(Function *function);
 Module *module_of_image(const void *image);
+bool is_module(const void *handle);
 cudaError_t load(Module *module);
 Function *function_named(Module *module, const char *name);
 bool variable_named(Module *module, const char *name, uint64_t *address, uint64_t *size);
