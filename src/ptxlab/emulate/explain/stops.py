@@ -65,7 +65,7 @@ def _loop(launch: RunningLaunch, at: int) -> tuple[list[Label], bool]:
     if spin is None:
         return [], False
     labels: list[Label] = []
-    for number, text in ((spin.start, "the loop starts here"), (spin.look, "it polls memory here")):
+    for number, text in ((spin.start, "the loop starts here"), (spin.look, "it reads memory here")):
         span = None if number is None or number == at else launch.span_of(number)
         if span is not None and all(label.span != span for label in labels):
             labels.append(Label(span, text))
