@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ import pytest
 import ptxlab
 from ptxlab.ir import Function
 from ptxlab.prove import Verdict, solver
+from tests.prove.test_rings import on_page
 
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "hopper"
 pytestmark = pytest.mark.skipif(solver.z3 is None, reason="Z3 is not installed: `pip install 'ptxlab[prove]'`")
 
 HEADER = """.version 8.6
@@ -101,8 +100,7 @@ def test_the_barrier_of_a_cluster_is_for_all_its_blocks(name: str) -> None:
 
 def test_a_sum_in_a_cluster() -> None:
     """The kernel of docs/hopper/04: for any number of clusters; its wrong twins are refuted by their run."""
-    page = (PAGES / "04-cluster.md").read_text()
-    text = re.search(r'KERNEL = """\\\n(.*?)"""', page, re.DOTALL)[1]  # type: ignore[index]
+    text = on_page("04-cluster.md")
     kernel = ptxlab.parse(text)["sum"]
     assume = ["len(x) == grid.x * 128", "len(y) * 4 == grid.x"]
     assert ptxlab.prove(kernel, block=128, assume=assume)
@@ -114,3 +112,60 @@ def test_a_sum_in_a_cluster() -> None:
         found = ptxlab.prove(ptxlab.parse(wrong)["sum"], args, grid=8, block=128)
         assert found.counterexample is not None, str(found)
         assert found.counterexample.finding.code == "data-race"
+
+
+MULTICAST = [
+    (r"    barrier.cluster.arrive.*\n.*acquire.aligned;", "    bar.sync 0;", "data-race"),
+    (r"%both, 3;", "%both, 1;", "hang"),
+    (r"%copies, %rank, 0, %first", "%copies, 0, 0, %first", "data-race"),
+    (r"_, \[full\], 4096", "_, [full], 2048", "hang"),
+]
+
+
+def test_one_copy_for_several_blocks() -> None:
+    """The kernel of docs/hopper/05, and its wrong twins."""
+    text = on_page("05-multicast.md")
+    for old, new, code in (("", "", None), *MULTICAST):
+        kernel = ptxlab.parse(re.sub(old, new, text, count=1))["share"]
+        source = ptxlab.tensor_map(np.zeros((32, 32), np.float32), box=(32, 32))
+        args = [source, np.zeros((2, 32, 32), np.float32)]
+        found = ptxlab.prove(kernel, args, grid=2, block=1024, assume="grid.x == 2", replays=False)
+        assert found.level == ("not-proved" if code else "proved"), str(found)
+        found = ptxlab.prove(kernel, args, grid=2, block=1024, assume="grid.x == 2") if code else found
+        assert (found.counterexample.finding.code if found.counterexample else None) == code
+
+
+HANDED = """
+    .shared .align 8 .b64 full;
+    setp.eq.u32 %p0, %t, 0;
+    @%p0 mbarrier.init.shared.b64 [full], 1;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    xor.b32 %peer, %rank, 1;
+    mapa.shared::cluster.u32 %there, %own, %peer;
+    mov.u32 %r1, full;
+    mapa.shared::cluster.u32 %r1, %r1, %peer;
+    @!%p0 bra wait;
+    st.shared::cluster.u32 [%there], 7;
+    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];
+wait:
+    mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p1, [full], 0;
+    @!%p1 bra wait;
+    ld.shared.u32 %r3, [tile];
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+"""
+HANDED_WRONG = [
+    ("release.cluster", "release.cta"),
+    ("[%r1];", "[full];"),
+    ("st.shared::cluster.u32 [%there], 7;\n    mbarrier.arrive", "mbarrier.arrive"),
+    ("mov.u32 %r1, full;", "bar.sync 0; mov.u32 %r1, full;"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), HANDED_WRONG)
+def test_an_arrival_in_another_block(old: str, new: str) -> None:
+    _, right = _proved("2", HANDED)
+    assert right.level == "proved", str(right)
+    kernel, found = _proved("2", HANDED.replace(old, new))
+    ran = kernel.launch(4, 32, [np.zeros(128, np.uint32), 3], device="cpu", on_error="collect").diagnostics
+    is_wrong = any(one.level == "error" for one in ran)
+    assert (found.level == "not-proved") == is_wrong, str(found)

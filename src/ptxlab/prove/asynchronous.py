@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
@@ -100,7 +101,7 @@ class Asynchronous:
         accesses = {access.operand: access for access in match.effects.accesses}
         modifiers = match.candidate.modifiers
         is_load = "mbar" in accesses
-        is_other = modifiers.multicast or modifiers.mode not in (None, "tile") or modifiers.oob or modifiers.cp_mask
+        is_other = modifiers.mode not in (None, "tile") or modifiers.oob or modifiers.cp_mask
         if is_other or match.effects.reduction is not None or not accesses:
             raise self._unsupported(here)
         if "map" in accesses:
@@ -113,23 +114,33 @@ class Asynchronous:
             name, size = "", self._number(here, match, "size")
         if size is None or not (is_load or modifiers.bulk_group):
             raise self._unsupported(here)
-        for operand, access in accesses.items():
-            if operand == "map":
-                coordinates = coordinates_of(self._operand(here, match, "map"))
-                values = [
-                    self.effects.registers.read(here.at, one, WORD, here.state, here.loops) for one in coordinates
-                ]
-                self.notes.tensor(here, name, access.kind != "load", values)
-            elif operand == "mbar":
-                address = self.effects.access(here, match, operand, "update", "shared", 8, STRONG, "phase")
-                self.notes.event("copy", here, address=address, bytes=size)
-            else:
-                unit = "mbarrier" if is_load else "bulk.read" if access.kind == "load" else "bulk"
-                self.effects.access(here, match, operand, access.kind, access.space, size, access.order, unit)
-        if is_load:  # those of this copy come with its event
-            for one in here.segment.accesses:
-                if one.at == here.at:
-                    one.epoch = len(self.notes.events)
+        if "map" in accesses:
+            read, coordinates = self.effects.registers.read, coordinates_of(self._operand(here, match, "map"))
+            values = [read(here.at, one, WORD, here.state, here.loops) for one in coordinates]
+            self.notes.tensor(here, name, accesses.pop("map").kind != "load", values)
+        for rank, there in self._blocks(here, match) if modifiers.multicast else [(None, here)]:
+            noted = len(here.segment.accesses)
+            for operand, access in accesses.items():
+                is_there = access.kind != "load"  # what is read, is read where it is
+                unit = "mbarrier" if is_load else "bulk" if is_there else "bulk.read"
+                if operand == "mbar":
+                    address = self.effects.access(there, match, operand, "update", "shared", 8, STRONG, "phase", rank)
+                    self.notes.event("copy", there, address=address, bytes=size)
+                else:
+                    self.effects.access(there, match, operand, access.kind, access.space, size, access.order, unit,
+                                        rank if is_there else None)  # fmt: skip
+            for one in here.segment.accesses[noted:] if is_load else ():  # those of this copy come with its event
+                one.epoch = len(self.notes.events)
+
+    def _blocks(self, here: Here, match: Match) -> Iterator[tuple[int, Here]]:
+        """The blocks that one copy is for: where the bit of their rank is set."""
+        mask = self.effects.operand(here, match, "mask")
+        if mask is None or mask.bounds[1] >> self.terms.ranks:
+            raise UnsupportedError(here.at, "which blocks of the cluster this copy is for is not known")
+        for rank in range(self.terms.ranks):
+            bit = self.terms.bit(mask, rank)
+            if bit != FALSE:
+                yield rank, here._replace(guard=self.terms.every([here.guard, bit]))
 
     def _operand(self, here: Here, match: Match, name: str) -> ir.Operand:
         pairs = zip(self.facts.instructions[here.at].operands, match.expected, strict=True)
@@ -164,7 +175,8 @@ class Asynchronous:
     def _mbarrier(self, here: Here, match: Match, names: set[str]) -> Segment:
         modifiers = match.candidate.modifiers
         is_other = modifiers.sem == "relaxed" or modifiers.nocomplete or modifiers.phase or modifiers.layout
-        if is_other or here.loops[1:]:
+        is_narrow = self.terms.ranks > 1 and modifiers.scope == "cta"  # it may not be that of other blocks
+        if is_other or is_narrow or here.loops[1:]:
             raise self._unsupported(here)
         if names == {"initialize"}:
             count = self.effects.operand(here, match, "count")
@@ -177,7 +189,7 @@ class Asynchronous:
             address = self.effects.access(here, match, "a", "load", "shared", 8, STRONG)
             self.notes.event("wait", here, address=address, value=parity)
             return here.segment
-        if "arrive" in names and names <= {"arrive", "expect"} and modifiers.space != "shared::cluster":
+        if "arrive" in names and names <= {"arrive", "expect"}:
             count = self.effects.operand(here, match, "count")
             bytes = self._number(here, match, "bytes") if "expect" in names else 0
             if bytes is None:

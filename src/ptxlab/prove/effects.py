@@ -176,8 +176,8 @@ class Effects:
         return after
 
     def access(self, here: Here, match: Match, name: str, kind: str, space: str | None, bytes: int, order: str,
-               unit: str = "") -> Linear:  # fmt: skip
-        """Note an access by an operand; its address."""
+               unit: str = "", rank: int | None = None) -> Linear:  # fmt: skip
+        """Note an access by an operand, perhaps at the same place in the block of a rank; its address."""
         at = here.at
         instruction = self.facts.instructions[at]
         extent = match.effects.extents.get(name)
@@ -185,6 +185,10 @@ class Effects:
         for operand, expected in zip(instruction.operands, match.expected, strict=True):
             if expected.name == name and expected.kind == "address":
                 address = self.registers.address(at, operand, space, here.state, here.loops)
+                if rank is not None:
+                    address = without_rank(address)[0].plus(
+                        self.terms.of_rank(linear(WORD, rank)).as_type(address.type)
+                    )
                 is_own = space is None or without_rank(address)[1] in (None, self.terms.rank())
                 if not is_own and "shared::cluster" not in instruction.opcode.text:
                     raise UnsupportedError(at, "the address is in another block, the state space is `shared::cta`")
@@ -198,6 +202,7 @@ class Effects:
     def put(self, here: Here, kind: str, space: str | None, bytes: int, align: int, element: int, order: str,
             address: Linear, *, is_collective: bool, unit: str) -> None:  # fmt: skip
         """Note an access."""
+        address = self.terms.placed(address) if space == "shared" else address
         here.segment.accesses.append(
             Access(here.at, self.notes.lines[here.at], kind, (space or "generic").partition("::")[0], bytes, align,
                    element, order, address, joined(here.path, here.guard), here.segment, is_collective, unit,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptxlab.flow.expressions import Linear
 
@@ -18,7 +18,7 @@ from .copies import FREE, PHASED, pending
 from .execution import Execution
 from .phases import Arriver, Threads, Visit, loop_of, mbarriers
 from .segments import Access, Event, UnsupportedError
-from .terms import Loop
+from .terms import OWN_RANK, Loop, leaves, without_rank
 
 LEAST = -256  # a distance below it is one of a cycle
 # What the asynchronous proxy does, by what completes it.
@@ -71,10 +71,6 @@ class Orders:
 
     def __init__(self, execution: Execution) -> None:
         notes = execution.notes
-        if execution.terms.ranks > 1 and notes.events:
-            raise UnsupportedError(
-                notes.events[0].at, "mbarriers, and barriers of a block, are not followed in clusters"
-            )
         self.events = notes.events
         self._ends = {one: loop for loop in notes.loops for one in loop.ends}
         self.threads = threads = Threads(execution.terms)
@@ -90,10 +86,11 @@ class Orders:
         self._parts = {event: self._part(event) for event in self.events if event.kind == "part"}
         self._check_parts()
         self.mbarriers = mbarriers(threads, self.events, self.masks)
-        self._landings: dict[Event, list[tuple[Event, int, int, bool]]] = {}
-        for event in self.events:
-            if event.kind == "wait":
-                self._landings[event] = list(self._landing(event))
+        self._landings = {
+            event: [(part, list(self._landing(event, part))) for part in threads.by_rank(self.masks[event])]
+            for event in self.events if event.kind == "wait"
+        }  # fmt: skip
+        """Of each wait, block by block: what it is for."""
         self._pending: dict[tuple[object, ...], set[int]] = defaultdict(set)
         for one in pending(notes.segments):
             loop = loop_of(one.copy.segment.loops)
@@ -106,14 +103,15 @@ class Orders:
 
     # Barriers of a part of the block.
 
-    def _part(self, event: Event) -> dict[int, int]:
-        """The threads that pass a barrier together, by its number."""
+    def _part(self, event: Event) -> dict[tuple[int, int], int]:
+        """The threads that pass a barrier together, by their block and its number."""
         assert event.value is not None
-        found: dict[int, int] = defaultdict(int)
+        found: dict[tuple[int, int], int] = defaultdict(int)
         try:
             for thread in range(self.threads.count):
                 if self.masks[event] >> thread & 1:
-                    found[self.threads.evaluate(event.value, thread)] |= 1 << thread
+                    number = self.threads.evaluate(event.value, thread)
+                    found[thread // self.threads.own, number] |= 1 << thread
         except LookupError:
             raise UnsupportedError(event.at, "the number of this barrier is not that of a thread") from None
         for mask in found.values():
@@ -126,12 +124,12 @@ class Orders:
 
     def _check_parts(self) -> None:
         """That barriers with one number are always of the same threads."""
-        used: dict[int, int] = {}
-        whole = [event.value for event in self.events if event.kind == "barrier" and self._parts]
+        used: dict[tuple[int, int], int] = {}
+        whole = [event.value for event in self.events if event.kind == "barrier" and event.value is not None]
         for event, groups in self._parts.items():
-            for number, mask in groups.items():
-                is_alone = all(one is not None and one.is_constant and one.constant != number for one in whole)
-                if used.setdefault(number, mask) != mask or not is_alone:
+            for key, mask in groups.items():
+                is_alone = all(one.is_constant and one.constant != key[1] for one in whole)
+                if used.setdefault(key, mask) != mask or not is_alone:
                     raise UnsupportedError(event.at, "other threads use a barrier with the same number")
 
     def _together(self, mask: int, start: Place, event: Event) -> int:
@@ -143,21 +141,22 @@ class Orders:
 
     # Waits.
 
-    def _landing(self, wait: Event) -> Iterator[tuple[Event, int, int, bool]]:
+    def _landing(self, wait: Event, mask: int) -> Iterator[tuple[Event, int, int, bool]]:
         """The arrivals and copies of the phase of a wait: their threads, and how many turns ago they are."""
-        own = [(one, visit, phase) for one in self.mbarriers for visit, phase in one.waits if visit.event is wait]
+        own = [(one, visit, phase) for one in self.mbarriers for visit, phase in one.waits
+               if visit.event is wait and visit.mask & mask]  # fmt: skip
         distances: dict[tuple[Event, int], list[int]] = defaultdict(list)
         for mbarrier, visit, phase in own:
             for arriver in mbarrier.arrivers:
                 for arrival, distance, is_looped in turns_of(visit, phase, arriver):
-                    for event in (arrival, *mbarrier.copies.get(arrival, ())):
+                    for event, threads in mbarrier.come(arrival, arriver.mask):
                         if is_looped:
-                            distances[event, arriver.mask].append(distance)
+                            distances[event, threads].append(distance)
                         else:
-                            yield event, arriver.mask, distance, False
-        for (event, mask), found in distances.items():
+                            yield event, threads, distance, False
+        for (event, threads), found in distances.items():
             if len(found) == len(own):  # at each mbarrier that the wait comes to
-                yield event, mask, max(found), True
+                yield event, threads, max(found), True
 
     # Ways.
 
@@ -171,6 +170,10 @@ class Orders:
         """Where an event is."""
         loop = event.left or loop_of(event.loops)
         return Place(loop, event.number - 1, self.masks[event], self.others[event], event.left is not None)
+
+    def places_of(self, event: Event, mask: int) -> list[Place]:
+        """Where an event is in some threads, block by block."""
+        return [replace(self.place_of(event), mask=part) for part in self.threads.by_rank(mask)]
 
     def reached(self, start: Place) -> dict[Known, int]:
         """All that is known to have happened at a place, with the distances."""
@@ -212,7 +215,7 @@ class Orders:
                 continue
             flags = _flags(known, event, distance)
             if event.kind == "wait":
-                for arrival, arrivals, more, is_turn in self._landings[event]:
+                for arrival, arrivals, more, is_turn in self._landed(event, mask, start):
                     if is_turn and not looped:
                         continue
                     if is_turn:
@@ -233,6 +236,12 @@ class Orders:
             else:
                 own = mask if mask < 0 else mask & self.masks[event]
                 yield Known(event, own, looped, anchor, *flags), distance, is_left
+
+    def _landed(self, wait: Event, mask: int, start: Place) -> Iterator[tuple[Event, int, int, bool]]:
+        """What a wait is for that threads have passed: in their blocks."""
+        for part, found in self._landings[wait]:
+            if mask & part if mask >= 0 else not start.mask & ~part:
+                yield from found
 
     def _back(self, here: Place, event: Event) -> int | None:
         """How many turns before a place an event is, at least, in the same thread; None: it may be after it."""
@@ -285,8 +294,8 @@ class Orders:
         for known, distance in [(None, 0), *self.reached(start).items()]:
             here = start if known is None else self.place_of(known.event)
             own = OWN if known is None else known.mask
-            if known is not None and known.is_passed and event.kind != "wait":
-                continue
+            if known is not None and known.is_passed and event.kind != "wait" and known.event is not event:
+                continue  # an arrival that was waited for has come, wherever that is known
             if (own == WARP) or (own == OWN and not is_one) or (own >= 0 and mask & ~own):
                 continue
             is_looped = here.loop is not None and (known is None or known.looped)
@@ -304,8 +313,31 @@ class Orders:
     # Accesses.
 
     def before(self, one: Access, other: Access, *, same_thread: bool) -> list[Before]:
-        """When the first of two accesses is known to be complete before the second starts."""
-        start, target = self.place(other), self.place(one)
+        """When the first of two accesses is known to be complete before the second starts, in whatever blocks."""
+        starts, targets = ([replace(place, mask=part) for part in self.threads.by_rank(place.mask)]
+                           for place in (self.place(other), self.place(one)))  # fmt: skip
+        found = [self._before(one, other, start, target, same_thread) for start in starts for target in targets
+                 if self._meet(one, other, start.mask, target.mask, same_thread)]  # fmt: skip
+        return [Before(max((each[is_all] for each in found), default=0), is_all) for is_all in (False, True)
+                if all(is_all in each for each in found)]  # fmt: skip
+
+    def _meet(self, one: Access, other: Access, start: int, target: int, same_thread: bool) -> bool:
+        """Whether two accesses, by threads of one block each, may be to the memory of one block."""
+        if not start or not target:
+            return True
+        if same_thread and self.threads.rank(start) != self.threads.rank(target):
+            return False
+        ranks = [self._whose(access, mask) for access, mask in ((one, target), (other, start))]
+        return None in ranks or ranks[0] == ranks[1]
+
+    def _whose(self, access: Access, mask: int) -> int | None:
+        """The rank of the block whose memory threads of one block access; None: it may be any."""
+        _, rank = without_rank(access.address)
+        if rank is None or any(atom.detail != OWN_RANK for atom in leaves([rank])):
+            return None
+        return self.threads.evaluate(rank, mask.bit_length() - 1)
+
+    def _before(self, one: Access, other: Access, start: Place, target: Place, same_thread: bool) -> dict[bool, int]:
         is_tensor = one.space == "tensor"
         needs_fence = not one.unit and one.writes and other.unit in PROXY and not is_tensor
         needs_order = is_tensor and bool(other.unit)
@@ -328,7 +360,7 @@ class Orders:
                         continue
                     all, total = True, 0  # in all turns
                 found[all] = min(found.get(all, total), total)
-        return [Before(distance, all) for all, distance in found.items()]
+        return found
 
     def _covers(self, known: Known | None, target: Place, access: Access, same_thread: bool) -> bool:
         """Whether what is known is known of all threads that do an access."""

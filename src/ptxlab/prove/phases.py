@@ -19,7 +19,19 @@ from ptxlab.flow.symbolic import LONG
 from .cycles import period
 from .objects import DYNAMIC
 from .segments import Event, Path, UnsupportedError
-from .terms import AXES, FALSE, TRUE, Loop, Terms, is_thread_index, is_uniform, leaves
+from .terms import (
+    AXES,
+    FALSE,
+    OWN_RANK,
+    SHARED_BYTES,
+    TRUE,
+    Loop,
+    Terms,
+    is_thread_index,
+    is_uniform,
+    leaves,
+    without_rank,
+)  # fmt: skip
 
 MOST_PERIOD = 128
 Key = tuple[object, int]
@@ -65,18 +77,24 @@ class Mbarrier:
     line: int
     count: int
     initialized: Event
+    owner: int
+    """The thread that initializes it, as a mask."""
     arrivers: list[Arriver] = field(default_factory=list)
-    copies: dict[Event, list[Event]] = field(default_factory=lambda: defaultdict(list))
-    """The copies in the phase of each arrival, in the same turn."""
+    copies: dict[Event, dict[Event, int]] = field(default_factory=lambda: defaultdict(dict))
+    """The copies in the phase of each arrival, in the same turn, with the threads that start them."""
     waits: list[tuple[Visit, int]] = field(default_factory=list)
     """Waits, each with the phase that its first visit is for: -1 is before the first."""
 
+    def come(self, arrival: Event, mask: int) -> list[tuple[Event, int]]:
+        """An arrival and the copies in its phase, each with its threads."""
+        return [(arrival, mask), *self.copies.get(arrival, {}).items()]
+
 
 class Threads:
-    """Who does what: masks of threads, and values that each thread computes."""
+    """Who does what in a cluster: masks of threads, and values that each thread computes."""
 
     def __init__(self, terms: Terms) -> None:
-        self.terms, self.count = terms, prod(terms.block)
+        self.terms, self.own, self.count = terms, prod(terms.block), prod(terms.block) * terms.ranks
         self.everyone = (1 << self.count) - 1
         self._known: dict[Linear, int] = {}
 
@@ -102,12 +120,12 @@ class Threads:
 
     def evaluate(self, value: Linear, thread: int, counter: Atom | None = None, turn: int = 0) -> int:
         """A term as a number; the addresses of variables are 0."""
-        x, y, _ = self.terms.block
-        places = dict(zip(AXES, (thread % x, thread // x % y, thread // x // y), strict=True))
+        (x, y, _), (rank, own) = self.terms.block, divmod(thread, self.own)
+        places = dict(zip(AXES, (own % x, own // x % y, own // x // y), strict=True))
 
         def of(atom: Atom) -> int:
             if is_thread_index(atom):
-                return places[str(atom.detail)[-1]]
+                return rank if atom.detail == OWN_RANK else places[str(atom.detail)[-1]]
             if atom.kind == ADDRESS:
                 return 0
             if atom is counter:
@@ -115,6 +133,16 @@ class Threads:
             raise LookupError
 
         return value.evaluate(of)
+
+    def by_rank(self, mask: int) -> list[int]:
+        """Threads, those of each block by themselves."""
+        block = (1 << self.own) - 1
+        parts = (mask & block << rank * self.own for rank in range(self.terms.ranks))
+        return [part for part in parts if part] or [0]
+
+    def rank(self, mask: int) -> int:
+        """The block of threads of one."""
+        return (mask.bit_length() - 1) // self.own
 
     def warps(self, mask: int) -> int:
         """All threads of the warps that threads of a mask are in."""
@@ -130,7 +158,10 @@ def visits(threads: Threads, event: Event, mask: int) -> Iterator[tuple[Key, Vis
         raise UnsupportedError(event.at, "which mbarrier this is is not known")
     variable = bases[0].detail
     base = DYNAMIC if variable.elements is None else id(variable)
-    values = [event.address, *([] if event.value is None else [event.value])]
+    place_of, rank = without_rank(event.address)
+    if rank is not None:
+        place_of = place_of.plus(rank.as_type(place_of.type), SHARED_BYTES)
+    values = [place_of, *([] if event.value is None else [event.value])]
     loop = _loop(event, values)
     counter, turns, start, end = None, 1, 0, 1
     if loop is not None:
@@ -216,28 +247,38 @@ def mbarriers(threads: Threads, events: Sequence[Event], masks: dict[Event, int]
                 is_one = visit.mask & (visit.mask - 1) == 0
                 if key in found or event.loops or not is_one:
                     raise UnsupportedError(event.at, "an mbarrier that is initialized more than once is not followed")
-                found[key] = Mbarrier(key, event.line, visit.values[0], event)
+                found[key] = Mbarrier(key, event.line, visit.values[0], event, visit.mask)
     for key, all in coming.items():
         if key not in found:
             raise UnsupportedError(all[0].event.at, "this mbarrier is not initialized")
-        _fill(found[key], sorted(all, key=lambda one: one.event.number))
+        _fill(found[key], sorted(all, key=lambda one: one.event.number), threads)
     return list(found.values())
 
 
-def _fill(mbarrier: Mbarrier, visits: Sequence[Visit]) -> None:
+def _fill(mbarrier: Mbarrier, visits: Sequence[Visit], threads: Threads) -> None:
     for visit in visits:
         event = visit.event
         if event.kind == "arrive":
             _arrive(mbarrier, visit)
         elif event.kind == "copy":
-            own = [one for one in mbarrier.arrivers if one.mask == visit.mask]
-            arrival = (own[0].looped if event.loops else own[0].before[-1] if own[0].before else None) if own else None
-            is_same = arrival is not None and (arrival.first, arrival.spacing) == (visit.first, visit.spacing)
-            if arrival is None or not is_same or set(arrival.event.path) != set(event.path):
+            ways = sorted(mbarrier.arrivers, key=lambda one: one.mask != visit.mask)
+            last = [one.looped if event.loops else one.before[-1] if one.before else None for one in ways]
+            found = [one.event for one in last if one is not None and _is_expected(visit, one, threads)]
+            if not found:
                 raise UnsupportedError(event.at, "a copy must come after an arrival that expects it")
-            mbarrier.copies[arrival.event].append(event)
+            mbarrier.copies[found[0]][event] = visit.mask
         elif event.kind == "wait":
             mbarrier.waits.append((visit, _awaited(mbarrier, visit)))
+
+
+def _is_expected(copy: Visit, arrival: Visit, threads: Threads) -> bool:
+    """Whether a copy comes where an arrival does, in the same turns: of the same threads, or in another block."""
+    one, other = copy.event, arrival.event
+    if (copy.first, copy.spacing) != (arrival.first, arrival.spacing) or not other.bytes:
+        return False
+    is_alike = set(threads.mask(one.path)[1]) == set(threads.mask(other.path)[1])
+    is_same = copy.mask == arrival.mask or all(loop.is_uniform for loop in one.loops)
+    return is_alike and is_same and one.loops == other.loops
 
 
 def _arrive(mbarrier: Mbarrier, visit: Visit) -> None:

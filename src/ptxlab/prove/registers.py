@@ -22,7 +22,7 @@ from .terms import FALSE, TRUE, Loop, Symbol, Terms, conjuncts
 if TYPE_CHECKING:
     from .tensor_memory import Allocation
 
-ASKED = frozenset("membermask read size parity count bytes a_desc b_desc idesc taddr columns".split())
+ASKED = frozenset("membermask read size parity count bytes a_desc b_desc idesc taddr columns mask".split())
 """Operands that say which lanes wait for each other, how much is copied, for what is waited, and what an MMA reads."""
 SHARED = ("param", "const", "global", "shared", "shared::cta")
 MOST_DEPTH = 60  # of operations in each other

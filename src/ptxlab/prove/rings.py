@@ -59,48 +59,51 @@ class Rings:
         yield self._said("an mbarrier expects as many arrivals as come in a phase", come == {mbarrier.count}, events,
                          "counted", f"it expects {mbarrier.count}, and {min(come)} come")  # fmt: skip
         for visit in visits:
-            copies = mbarrier.copies.get(visit.event, [])
-            bytes = sum(one.bytes for one in copies)
-            yield self._said("an arrival expects as many bytes as copies bring", bytes == visit.event.bytes,
+            copies = mbarrier.copies.get(visit.event, {})
+            bytes = sum(one.bytes * mask.bit_count() for one, mask in copies.items())
+            expected = visit.event.bytes * visit.mask.bit_count()
+            yield self._said("an arrival expects as many bytes as copies bring", bytes == expected,
                              [visit.event, *copies], "counted",
-                             f"it expects {visit.event.bytes} bytes, and {bytes} come")  # fmt: skip
+                             f"it expects {expected} bytes, and {bytes} come")  # fmt: skip
 
     def _order(self, mbarrier: Mbarrier) -> Iterator[Obligation]:
         """That arrivals and waits are in the phases that their numbers say."""
         orders = self.orders
-        coming = [visit for one in mbarrier.arrivers for visit in one.visits()]
-        events = [*(one.event for one in coming), *(one.event for one, _ in mbarrier.waits)]
-        events += [copy for one in coming for copy in mbarrier.copies.get(one.event, ())]
+        coming = [one for arriver in mbarrier.arrivers for visit in arriver.visits()
+                  for one in mbarrier.come(visit.event, visit.mask)]  # fmt: skip
+        coming += [(one.event, one.mask) for one, _ in mbarrier.waits]
         first = mbarrier.initialized
-        is_ready = all(any(True for one in orders.happened(orders.place_of(event), first, orders.masks[first])
-                           if one.all and one.distance <= 0) for event in events)  # fmt: skip
-        yield self._said("an mbarrier is initialized before it is used", is_ready, [first, *events], "order",
+        places = [place for event, mask in coming for place in orders.places_of(event, mask)]
+        is_ready = all(any(one.all and one.distance <= 0 for one in orders.happened(place, first, mbarrier.owner))
+                       for place in places)  # fmt: skip
+        events = [first, *(event for event, _ in coming)]
+        yield self._said("an mbarrier is initialized before it is used", is_ready, events, "order",
                          "no barrier is between the two")  # fmt: skip
         for arriver in mbarrier.arrivers:
             for visit in arriver.visits():
                 phase = arriver.phase(visit)
-                for event in (visit.event, *mbarrier.copies.get(visit.event, ())):
+                for event, mask in mbarrier.come(visit.event, visit.mask):
                     yield self._said("an arrival comes after the phase before it is complete",
-                                     self._follows(mbarrier, event, visit, phase), [event], "order",
+                                     self._follows(mbarrier, event, mask, visit, phase), [event], "order",
                                      "it may be counted in the phase before")  # fmt: skip
         for visit, phase in mbarrier.waits:
             yield self._said("a wait comes after the phase before the one that it is for is complete",
-                             self._follows(mbarrier, visit.event, visit, phase), [visit.event], "order",
+                             self._follows(mbarrier, visit.event, visit.mask, visit, phase), [visit.event], "order",
                              "it may be over before the phase that it is for")  # fmt: skip
             is_last = any(self._precedes(mbarrier, visit, phase, one) for one in mbarrier.arrivers)
             yield self._said("a phase does not complete while a wait for the one before it is not over", is_last,
                              [visit.event], "order", "the wait may miss its phase")  # fmt: skip
 
-    def _follows(self, mbarrier: Mbarrier, event: Event, visit: Visit, phase: int) -> bool:
+    def _follows(self, mbarrier: Mbarrier, event: Event, mask: int, visit: Visit, phase: int) -> bool:
         """Whether the phase before one is complete where an event is that belongs to it, in each turn."""
-        here = self.orders.place_of(event)
+        places = self.orders.places_of(event, mask)
         for one in mbarrier.arrivers:
             for arrival, distance, is_looped in turns_of(visit, phase - 1, one):
                 if not is_looped and visit.spacing == 0 and phase - 1 < 0:
                     continue
-                for before in (arrival, *mbarrier.copies.get(arrival, ())):
-                    known = list(self.orders.happened(here, before, one.mask))
-                    if not _is_known(known, distance, is_looped):
+                for before, own in mbarrier.come(arrival, one.mask):
+                    known = [list(self.orders.happened(here, before, own)) for here in places]
+                    if not all(_is_known(each, distance, is_looped) for each in known):
                         return False
             if visit.spacing == 0 and phase > len(one.before) and one.looped is not None:
                 return False
@@ -112,7 +115,7 @@ class Rings:
         if visit.spacing == 0:
             if after >= last:
                 return arriver.looped is None
-            return self._passed(arriver.before[after].event, visit, 0, False)
+            return self._passed(arriver.before[after].event, arriver, visit, 0, False)
         if after < last:
             return False
         if arriver.looped is None:
@@ -120,12 +123,14 @@ class Rings:
         looped = arriver.looped
         distance = looped.first - visit.first + visit.spacing * (after - last)
         ends = [one.event for one in (looped, arriver.last) if one is not None]
-        is_passed = all(self._passed(event, visit, distance, True) for event in ends)
+        is_passed = all(self._passed(event, arriver, visit, distance, True) for event in ends)
         return looped.spacing == visit.spacing and is_passed
 
-    def _passed(self, event: Event, visit: Visit, distance: int, is_looped: bool) -> bool:
-        known = list(self.orders.happened(self.orders.place_of(event), visit.event, visit.mask))
-        return _is_known(known, distance, is_looped)
+    def _passed(self, event: Event, arriver: Arriver, visit: Visit, distance: int, is_looped: bool) -> bool:
+        """Whether some of the threads that arrive know it: without them the phase is not complete."""
+        known = (self.orders.happened(place, visit.event, visit.mask)
+                 for place in self.orders.places_of(event, arriver.mask))  # fmt: skip
+        return any(_is_known(list(each), distance, is_looped) for each in known)
 
     # What comes.
 
@@ -154,6 +159,10 @@ class Rings:
                 if visit.spacing and arriver.looped is None:
                     yield self._said("what a wait is for comes", False, [visit.event], "", "arrivals come to an end")
                 for number, (arrival, distance, is_looped) in enumerate(found):
+                    others = [one for one, mask in mbarrier.copies.get(arrival, {}).items() if mask != arriver.mask]
+                    for copy in others:  # in other blocks
+                        turn = distance if is_looped else None
+                        yield self._implied(visit.event, copy, turn, milliseconds, "what a wait is for comes")
                     if is_looped:
                         yield self._implied(visit.event, arrival, distance, milliseconds, "what a wait is for comes")
                     elif number >= last:

@@ -321,6 +321,11 @@ class Terms(Symbolic):
         """Whether a predicate does not hold."""
         return self.apply(_XOR, [condition, TRUE])
 
+    def bit(self, value: Linear, number: int) -> Linear:
+        """Whether a bit of a number is set."""
+        one = linear(value.type, 1 << number)
+        return self.equal(self.apply(Step("&", value.type, (0, 1), value.type), [value, one]), one)
+
     def every(self, conditions: Iterable[Linear]) -> Linear:
         """Whether all predicates hold."""
         found = TRUE
