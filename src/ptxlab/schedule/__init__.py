@@ -7,14 +7,14 @@
   barriers, derived.
 - `emit`, `loops`, `copies`, `operands`, `numbers`, `computing`, `online`, `exchange`, `pieces`: the tree as a kernel
   of `ptxlab.author`; `writing` is what these share, with `address`, `elements` and `expressions`.
-- `tensor`, `lanes`, `tensor_memory`, `asynchronous`: tensor cores, what becomes of their results, copies by TMA and
-  what waits.
+- `tensor`, `lanes`, `tensor_memory`, `scaled`, `asynchronous`: tensor cores, what becomes of their results, scale
+  factors, copies by TMA and what waits.
 - `scheduling`: what a user holds; `launching`: a kernel for arrays; `checking`: whether it is right; `search`: numbers
   that are left open; `waves`: which of several schedules a product gets.
 """
 
 from ptxlab.schedule.from_ptx import from_cuda, from_ptx
-from ptxlab.schedule.read import algorithm, bf16, e4m3, e5m2, f16, f32
+from ptxlab.schedule.read import algorithm, bf16, e4m3, e5m2, f16, f32, mxf4, mxf8, nvfp4
 from ptxlab.schedule.scheduling import Schedule, Step, schedule
 from ptxlab.schedule.search import Search, free
 from ptxlab.schedule.statements import Algorithm
@@ -35,6 +35,9 @@ __all__ = [
     "free",
     "from_cuda",
     "from_ptx",
+    "mxf4",
+    "mxf8",
+    "nvfp4",
     "schedule",
     "waves",
 ]

@@ -58,7 +58,6 @@ def write_end(w: Writing) -> None:
 
 
 def _write_ring(w: Writing) -> None:
-    assert w.state.pipeline is not None
     stages, is_first = w.state.pipeline.stages, w.thread == 0
     w.comment("derived: an mbarrier for each slot of the ring", w.state.pipeline.step)
     if w.state.specialized:
@@ -84,40 +83,31 @@ def _synchronizes(body: list[Node]) -> bool:
 
 
 @contextmanager
-def producing(w: Writing) -> Iterator[None]:
-    """The slots as the warp that copies goes around them."""
-    w.filling = w.stages.producer()
-    w.ring = w.filling.index, w.filling.index
-    yield
-    w.ring = None
+def role(w: Writing, does: str) -> Iterator[None]:
+    """The slots as warps go around them that copy, multiply or compute; and sets of accumulators.
 
-
-@contextmanager
-def consuming(w: Writing) -> Iterator[None]:
-    """The slots as warps that compute go around them: what is read now, and what was read before."""
-    if w.state.unit == "tcgen05":  # they wait for accumulators only
-        w.summed = w.sets.consumer() if w.state.persistent else None
-        yield
-        return
-    w.reading, w.read = w.stages.consumer(), w.stages.consumer()
-    w.ring = w.reading.index, w.read.index
-    yield
-    w.ring = None
-
-
-@contextmanager
-def multiplying(w: Writing) -> Iterator[None]:
-    """The slots, and sets of accumulators, as the warp that multiplies goes around them."""
-    w.reading = w.stages.consumer()
-    w.summing = w.sets.producer() if w.state.persistent else None
-    w.ring = w.reading.index, w.reading.index
+    Those that compute have two sides: what is read now, and what was read before. With `tcgen05` they wait for
+    accumulators only.
+    """
+    sets, later = w.sets, w.state.unit == "tcgen05"
+    if does == "copy":
+        w.filling = w.stages.producer()
+        w.ring = w.filling.index, w.filling.index
+    elif does == "multiply" or not later:
+        w.reading = w.stages.consumer()
+        w.read = w.reading if later else w.stages.consumer()
+        w.ring = w.reading.index, w.read.index
+    if does == "multiply":
+        w.summing = sets.producer() if sets is not None else None
+    elif does == "compute" and later:
+        w.summed = sets.consumer() if sets is not None else None
     yield
     w.ring = None
 
 
 def write_asynchronous(w: Writing, node: Asynchronous) -> None:
     """Write a copy by TMA, or a wait."""
-    step = None if w.state.pipeline is None else w.state.pipeline.step
+    step = w.state.pipeline.step
     match node:
         case Transfer():
             _write_transfer(w, node)
@@ -140,7 +130,6 @@ def write_asynchronous(w: Writing, node: Asynchronous) -> None:
             commit(w.reading.barrier, w.state.together())
             w.reading.advance()
         case Release("before"):
-            assert w.state.pipeline is not None
             w.comment("derived: the slot of the iteration before has been read")
             first = 0 if w.pieces is None else w.pieces.first.view(s32)
             with ptx.when(w.addresses.registers[w.state.pipeline.at] > first):
@@ -151,12 +140,13 @@ def write_asynchronous(w: Writing, node: Asynchronous) -> None:
             w.read.release(w.state.together())
         case Accumulators():
             write_accumulators(w, node)
-        case Multiplied() if w.state.unit == "tcgen05":
-            write_multiplied(w, node)
         case Multiplied():
             which = "of the iteration before" if node.pending else "so far"
             w.comment(f"derived: until the multiplications {which} are complete")
-            ptx.wgmma.wait_group.sync.aligned(node.pending)
+            if w.state.unit == "tcgen05":
+                write_multiplied(w, node)
+            else:
+                ptx.wgmma.wait_group.sync.aligned(node.pending)
         case Fence(waited=True):
             w.comment("derived: loads from tensor memory are after this wait")
             ptx.tcgen05.fence__after_thread_sync()
@@ -166,7 +156,6 @@ def write_asynchronous(w: Writing, node: Asynchronous) -> None:
 
 
 def _write_transfer(w: Writing, node: Transfer) -> None:
-    assert w.state.pipeline is not None
     fill = node.fills[0]
     boxes = " and ".join(f"{' x '.join(map(str, f.buffer.shape))} of {f.buffer.stage.array}" for f in node.fills)
     w.comment(f"{boxes} by TMA", w.state.pipeline.step)

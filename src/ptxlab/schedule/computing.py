@@ -35,22 +35,12 @@ def write_leaf(w: Writing, leaf: Leaf) -> None:
         is_weight = w.state.online is not None and w.state.online.weight == one.name
         w.made[key_of(w, one)] = write_weight(w) if is_weight else expression(w, one.value)
     elif isinstance(one, Reduce):
-        if leaf.kind == "init":
-            _init(w, one)
-        elif leaf.kind == "update":
-            _update(w, one)
-        elif leaf.kind == "factor":
-            write_factor(w, one)
-        elif leaf.kind == "rescale":
-            write_rescale(w, one)
-        elif leaf.kind == "multiply":
-            write_multiply(w, leaf)
-        elif leaf.kind == "load":
-            write_load(w, one)
-        elif leaf.kind == "exchange":
-            write_exchange(w, leaf, one)
-        else:
-            _combine(w, leaf, one)
+        whole = {"multiply": write_multiply, "exchange": write_exchange, "combine": _combine, "gather": _combine}
+        if leaf.kind in whole:
+            whole[leaf.kind](w, leaf, one)
+            return
+        each = {"init": _init, "update": _update, "factor": write_factor, "rescale": write_rescale, "load": write_load}
+        each[leaf.kind](w, one)
 
 
 def _init(w: Writing, one: Reduce) -> None:

@@ -121,7 +121,7 @@ def source_of(w: Writing, fill: Fill, box: Sequence[Linear]) -> list[Linear]:
     """Where in the array an element of a box is."""
     buffer = fill.buffer
     index = [origin + one for origin, one in zip(buffer.origin, box, strict=True)]
-    if w.state.pipeline is not None and buffer.slots > 1:
+    if buffer.slots > 1:
         name = w.state.pipeline.at
         moved = Linear.of(fill.iteration) if fill.iteration is not None else Linear.of(name) + fill.ahead
         index = [one.replaced({name: moved}) for one in index]
@@ -168,7 +168,7 @@ def write_fill(w: Writing, fill: Fill) -> None:
 
 def during(w: Writing, fill: Fill) -> list[Below]:
     """The condition that there is an iteration that a copy is for."""
-    if w.state.pipeline is None or fill.buffer.slots == 1:
+    if fill.buffer.slots == 1:
         return []
     part = w.state.part(w.state.pipeline.at)
     number = Linear.of(part.name) + fill.ahead if fill.iteration is None else Linear.of(fill.iteration)

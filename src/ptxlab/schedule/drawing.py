@@ -16,6 +16,7 @@ from ptxlab.draw.picture import Cell, Panel, Picture
 from ptxlab.schedule.statements import Store
 from ptxlab.schedule.synchronize import copied
 from ptxlab.schedule.tree import Buffer, Plan
+from ptxlab.schedule.walk import digits as thread_digits
 
 MOST = 16  # rows and columns of a panel
 WARP = 32
@@ -29,7 +30,7 @@ def draw(plan: Plan, sizes: Mapping[str, int]) -> Picture:
     panels = [_blocks(plan, sizes)] if state.blocks else []
     panels += [_panel(f"{one.array}: threads of the first block", _owners(plan, one)) for one in stores]
     panels += [_copies(plan, buffer) for buffer in plan.buffers]
-    panels += [_ring(plan, sizes)] if state.pipeline is not None else []
+    panels += [_ring(plan, sizes)] if state.pipeline.at else []
     return Picture(f"{state.algorithm.name}: {', '.join(state.steps) or 'one thread does all of it'}", panels)
 
 
@@ -37,7 +38,7 @@ def _blocks(plan: Plan, sizes: Mapping[str, int]) -> Panel:
     """The number of the block that computes each tile."""
     state = plan.state
     parts = [state.part(name) for name in state.blocks][-2:]
-    counts = [p.extent or -(-state.extent(p.axis).value(sizes) // p.weight) for p in parts]
+    counts = [state.iterations(part.name, sizes) for part in parts]
     down, across = counts if len(counts) == 2 else (1, counts[0])
     numbers = np.arange(down * across)
     if state.group:
@@ -64,11 +65,7 @@ def _blocks(plan: Plan, sizes: Mapping[str, int]) -> Panel:
 def _owners(plan: Plan, one: Store) -> Owners:
     """The thread that computes each element of a block's part of a result, in its last two dimensions."""
     state, threads = plan.state, plan.state.thread_count
-    digits, rest = {}, np.arange(threads)
-    for name in reversed(state.threads):
-        count = state.count(state.part(name)) or 1
-        digits[name] = rest % count
-        rest = rest // count
+    digits = thread_digits(state)
     digits |= {name: digits[other] for name, other in state.aliases.items()}
     places = []
     indices = [plan.index(part) for part in one.index[-2:]]
@@ -111,7 +108,6 @@ def _copies(plan: Plan, buffer: Buffer) -> Panel:
 def _ring(plan: Plan, sizes: Mapping[str, int]) -> Panel:
     """The tile that each slot of the ring has in each iteration: it is copied ahead, and then read."""
     state = plan.state
-    assert state.pipeline is not None
     stages, part = state.pipeline.stages, state.part(state.pipeline.at)
     count = state.count(part) or -(-state.extent(part.axis).value(sizes) // (part.weight * state.cluster_blocks))
     shown = min(count, MOST)

@@ -10,18 +10,13 @@ from typing import Any
 from ptxlab.author import Kernel, b32, f32, pointer, ptx, s32, tensor_map, u32
 from ptxlab.author.lines import SourcePosition
 from ptxlab.schedule.address import Value
-from ptxlab.schedule.asynchronous import (
-    consuming,
-    multiplying,
-    producing,
-    write_barriers,
-    write_end,
-)
+from ptxlab.schedule.asynchronous import role, write_barriers, write_end
 from ptxlab.schedule.copies import portions
 from ptxlab.schedule.elements import ELEMENTS, synchronize_cluster
 from ptxlab.schedule.lanes import write_spread
 from ptxlab.schedule.loops import write_body
 from ptxlab.schedule.pieces import Pieces, workspace_of
+from ptxlab.schedule.scaled import factors_of
 from ptxlab.schedule.statements import Reduce
 from ptxlab.schedule.tree import Leaf, Node, Plan, walk
 from ptxlab.schedule.walk import WARP, combination
@@ -42,6 +37,7 @@ def write_kernel(plan: Plan) -> Kernel:
         else f32
         for name in algorithm.parameters
     }
+    types |= {factors_of(name): tensor_map for name in algorithm.parameters if factors_of(name) in plan.mapped}
     types |= {name: s32 for name in algorithm.sizes if name not in plan.state.fixed}
 
     if plan.state.stream_k:
@@ -132,13 +128,13 @@ def _write_roles(w: Writing) -> None:
     with ptx.when(w.thread >= copier):
         if registers:
             ptx.setmaxnreg.dec.sync.aligned.u32(registers[0])
-        with ptx.when(w.thread == copier), producing(w):
+        with ptx.when(w.thread == copier), role(w, "copy"):
             _write_tiles(w, w.plan.producer)
         if w.plan.multiplier:
             w.comment("one thread of another warp multiplies", w.state.steps.index("specialize()"))
-            with ptx.when(w.thread == copier + WARP), multiplying(w):
+            with ptx.when(w.thread == copier + WARP), role(w, "multiply"):
                 _write_tiles(w, w.plan.multiplier)
-    with ptx.otherwise(), consuming(w):
+    with ptx.otherwise(), role(w, "compute"):
         w.comment("all other warps compute", w.state.steps.index("specialize()"))
         if registers:
             ptx.setmaxnreg.inc.sync.aligned.u32(registers[1])

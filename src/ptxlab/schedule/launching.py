@@ -12,8 +12,11 @@ import numpy as np
 from ptxlab.author.lines import refuse
 from ptxlab.device.tensor_maps import tensor_map
 from ptxlab.measure import Launch
+from ptxlab.measure.block_scaled import FORMATS, matrix
+from ptxlab.measure.data import Host
 from ptxlab.schedule.emit import shared_bytes
 from ptxlab.schedule.pieces import workspace_words
+from ptxlab.schedule.scaled import Scaled, factors_of
 from ptxlab.schedule.state import State, here
 from ptxlab.schedule.statements import Algorithm, Array
 from ptxlab.schedule.tree import BYTES
@@ -28,28 +31,25 @@ _GRID = "xyz"
 
 def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     """The launch for arrays and numbers, in the order of the algorithm's parameters."""
-    sizes = sizes_of(schedule, arguments)
+    given = _named(schedule.algorithm, arguments)
+    scaled = {name: one for name, one in given.items() if isinstance(one, Scaled)}
+    sizes = sizes_of(schedule, given)
     aligned = all(_alignment(a) % 16 == 0 for a in arguments if hasattr(a, "shape"))
     free = {name: size for name, size in sizes.items() if name not in schedule.sizes}
     multiples = {name: max(n for n in multiples_of(schedule, name) if size % n == 0) for name, size in free.items()}
-    if schedule.state.pipeline is not None and schedule.state.pipeline.by == "tma":
+    if schedule.state.pipeline.by == "tma":
         staged = [one.array for one in schedule.state.stages if one.at == schedule.state.pipeline.at]
-        given = dict(zip(schedule.algorithm.parameters, arguments, strict=True))
         aligned = aligned and all(_is_mappable(schedule.algorithm.arrays[name], given[name]) for name in staged)
+    if scaled and not aligned:
+        said = "arrays are not at multiples of 16 bytes, and numbers with scale factors are copied by TMA only"
+        refuse("bad-argument", said, position=here())
     made, kernel = schedule.written(multiples, aligned)
-    counts = [
-        -(-schedule.state.extent(p.axis).value(sizes) // p.weight) if p.extent is None else p.extent
-        for p in map(schedule.state.part, schedule.state.blocks)
-    ]
+    counts = [schedule.state.iterations(name, sizes) for name in schedule.state.blocks]
     together = made.state.together()  # a cluster has all of its blocks, also where tiles are beyond the result
     counts = [-(-n // each) * each for n, each in zip(counts, map(made.state.together, made.state.blocks), strict=True)]
     grid = [math.prod(counts)] if schedule.state.group else counts[::-1] or [1]
     if made.state.persistent:
-        most = grid[0]
-        if made.state.stream_k:
-            assert made.state.pipeline is not None
-            part = made.state.part(made.state.pipeline.at)
-            most *= part.extent or -(-made.state.extent(part.axis).value(sizes) // part.weight)
+        most = grid[0] * (made.state.iterations(schedule.state.pipeline.at, sizes) if made.state.stream_k else 1)
         grid = [min(most, SMS // together * together)]
     blocks = schedule.state.cluster_blocks
     if blocks > 1:
@@ -58,15 +58,12 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
         if count > MOST_BLOCKS[axis]:
             said = f"{count:,} blocks in dimension {axis} of the grid, which has {MOST_BLOCKS[axis]:,} at most"
             refuse("schedule-limit", said, helps=["use larger tiles, or another order in `blocks`"], position=here())
-    maps = {
-        name: tensor_map(
-            arguments[schedule.algorithm.parameters.index(name)],
-            (*buffer.shape[:-2], buffer.shape[-2] // made.sharing(buffer), buffer.columns),
-            swizzle=buffer.stage.swizzle,
-        )
-        for name, buffer in made.mapped.items()
-    }
-    args = [*(maps.get(n, a) for n, a in zip(schedule.algorithm.parameters, arguments, strict=True)), *free.values()]
+    for name, one in scaled.items():
+        given[name], given[factors_of(name)] = one.mapped
+    for name, buffer in made.mapped.items():
+        box = (*buffer.shape[:-2], buffer.shape[-2] // made.sharing(buffer), buffer.columns)
+        given[name] = tensor_map(given[name], box, swizzle=buffer.stage.swizzle or None)
+    args = [*given.values(), *free.values()]
     if made.state.stream_k:
         args.append(_zeros(arguments, workspace_words(made.state, grid[0])))
     return Launch(
@@ -79,16 +76,20 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     )
 
 
-def sizes_of(schedule: Schedule, arguments: Sequence[Any]) -> dict[str, int]:
+def _named(algorithm: Algorithm, arguments: Sequence[Any]) -> dict[str, Any]:
+    """Arguments by the names of parameters, pairs of numbers and factors as one."""
+    if len(arguments) != len(algorithm.parameters):
+        said = f"`{algorithm.name}` takes {', '.join(algorithm.parameters)}: {len(arguments)} arguments are given"
+        refuse("bad-argument", said, position=here())
+    given = dict(zip(algorithm.parameters, arguments, strict=True))
+    scaled = {name: Scaled(one, given[name]) for name, one in algorithm.arrays.items() if one.element in FORMATS}
+    return {**given, **scaled}
+
+
+def sizes_of(schedule: Schedule, given: Mapping[str, Any]) -> dict[str, int]:
     """The sizes that arrays have."""
     algorithm = schedule.algorithm
-    if len(arguments) != len(algorithm.parameters):
-        wanted = ", ".join(algorithm.parameters)
-        refuse(
-            "bad-argument", f"`{algorithm.name}` takes {wanted}: {len(arguments)} arguments are given", position=here()
-        )
     sizes: dict[str, int] = dict(schedule.sizes)
-    given = dict(zip(algorithm.parameters, arguments, strict=True))
     for name, array in algorithm.arrays.items():
         shape = tuple(getattr(given[name], "shape", ()))
         if len(shape) != len(array.extents):
@@ -118,8 +119,12 @@ def random_arguments(algorithm: Algorithm, sizes: Mapping[str, int], seed: int =
         if array is None:
             found.append(float(chance.uniform(0.5, 2.0)))
             continue
-        values = chance.standard_normal([extent.value(sizes) for extent in array.extents])
-        found.append(values.astype(_dtype(array.element)))
+        shape = [extent.value(sizes) for extent in array.extents]
+        if array.element in FORMATS:
+            draw = Host(int(chance.integers(2**31)))
+            found.append(Scaled(array, matrix(draw, FORMATS[array.element], shape[0], shape[1])))
+        else:
+            found.append(chance.standard_normal(shape).astype(_dtype(array.element)))
     return found
 
 
@@ -148,9 +153,8 @@ def _is_mappable(array: Array, given: Any) -> bool:
 
 def unaligned(state: State) -> State:
     """The same for arrays that neither vectors nor tensor maps are for: elements are copied by all threads."""
-    plain = None if state.pipeline is None else replace(state.pipeline, by="cp.async")
-    state = replace(state, vectors={}, pipeline=plain, specialized=False, multicast=None)
-    return replace(state, persistent=False, stream_k=False)
+    state = replace(state, pipeline=replace(state.pipeline, by="cp.async"), specialized=False, multicast=None)
+    return replace(state, vectors={}, persistent=False, stream_k=False)
 
 
 def _zeros(arguments: Sequence[Any], count: int) -> Any:

@@ -51,6 +51,10 @@ class Linear:
     def __mul__(self, factor: int) -> Linear:
         return _sum({name: coefficient * factor for name, coefficient in self.terms}, self.constant * factor)
 
+    def __floordiv__(self, by: int) -> Linear:
+        """The quotient, where nothing is left."""
+        return _sum({name: coefficient // by for name, coefficient in self.terms}, self.constant // by)
+
     def replaced(self, values: Mapping[str, int | Linear]) -> Linear:
         """The same sum with other sums, or numbers, in place of some names."""
         if not any(name in values for name, _ in self.terms):

@@ -16,24 +16,18 @@ from ptxlab.schedule.pieces import write_collect, write_deposit
 from ptxlab.schedule.statements import Store
 from ptxlab.schedule.tree import (
     BYTES,
-    Accumulators,
     Ahead,
     Arrival,
     Barrier,
     Buffer,
     Commit,
-    Fence,
     Fill,
     Keep,
     Leaf,
     Loop,
-    Multiplied,
     Node,
-    Release,
     Shared,
-    Transfer,
     Turn,
-    Vacancy,
     Wait,
     reads,
     walk,
@@ -77,15 +71,8 @@ def _node(w: Writing, node: Node) -> None:
         case Commit():
             emit("cp.async.commit_group", [])
         case Wait():
-            assert w.state.pipeline is not None
             w.comment("until the copies of this iteration have arrived", w.state.pipeline.step)
             emit("cp.async.wait_group", [node.pending])
-        case Arrival():
-            write_asynchronous(w, node)
-            for buffer in node.buffers:
-                w.held[buffer.stage.array] = buffer, w.plan.buffers.index(buffer)
-        case Transfer() | Vacancy() | Release() | Accumulators() | Multiplied() | Fence():
-            write_asynchronous(w, node)
         case Shared():
             w.comment("derived: the block with the end of the sum has all of it")
             with ptx.when(w.pieces.end < w.pieces.count):
@@ -99,6 +86,10 @@ def _node(w: Writing, node: Node) -> None:
             w.barrier(node.level)
             if node.tensor:
                 emit("tcgen05.fence::after_thread_sync", [])
+        case _:
+            write_asynchronous(w, node)
+            for buffer in node.buffers if isinstance(node, Arrival) else ():
+                w.held[buffer.stage.array] = buffer, w.plan.buffers.index(buffer)
 
 
 def _loop(w: Writing, loop: Loop) -> None:
@@ -109,7 +100,7 @@ def _loop(w: Writing, loop: Loop) -> None:
     w.comment(f"loop {name}")
     addresses = w.addresses
     places = list(dict.fromkeys(_places(w, loop.body, dict(w.held), frozenset(w.kept))))
-    rings = w.state.pipeline is not None and w.state.pipeline.at == name
+    rings = w.state.pipeline.at == name
     slotted = [place for place in places if place.slot and rings]
     for place in places:
         addresses.pointer(Place(place.array, place.index, place.buffer) if rings else place)
@@ -154,7 +145,6 @@ def _ring(w: Writing, needed: bool) -> Iterator[None]:
     """The numbers of the slots that a pipelined loop reads and fills."""
     outer = w.ring
     if needed:
-        assert w.state.pipeline is not None
         w.ring = u32(0), u32(w.state.pipeline.stages - 1)
         w.parity = u32(0) if w.plan.mapped else None
         w.vacant = u32(1) if w.multiplied is not None else None
@@ -177,7 +167,6 @@ def _advance_ring(w: Writing, needed: bool) -> None:
     if not needed:
         return
     assert w.ring is not None
-    assert w.state.pipeline is not None
     for number in w.ring:
         emit("add.u32", [number, 1], out=number)
         over = emit("setp.eq.u32", [number, w.state.pipeline.stages])

@@ -47,7 +47,6 @@ class Pieces:
     """The pieces of a block: iterations `first` to `end` of a tile, out of `count` of them."""
 
     def __init__(self, w: Writing, tiles: Value, block: Value, blocks: Value) -> None:
-        assert w.state.pipeline is not None
         self.block = block
         self.count = w.count(w.state.pipeline.at).view(u32)
         total = tiles * self.count

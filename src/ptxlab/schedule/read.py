@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from ptxlab.author.lines import definition_of, refuse_line
+from ptxlab.measure.block_scaled import FORMATS
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.statements import (
     Algorithm,
@@ -53,6 +54,7 @@ class ArrayType:
 
 f32, f16, bf16 = ArrayType("f32"), ArrayType("f16"), ArrayType("bf16")
 e4m3, e5m2 = ArrayType("e4m3"), ArrayType("e5m2")
+nvfp4, mxf4, mxf8 = ArrayType("nvfp4"), ArrayType("mxf4"), ArrayType("mxf8")
 
 
 def algorithm(function: Callable[..., Any]) -> Algorithm:
@@ -116,6 +118,9 @@ class _Reader:
                     if isinstance(node, ast.Name):
                         self.sizes.setdefault(node.id)
                 extents.append(self._linear(tree, {}, definition.lineno))
+            if type.element in FORMATS and len(extents) != 2:
+                said = f"`{name}` has {len(extents)} dimensions: {type.element} is of matrices"
+                self.refuse(definition, said, helps=(f'`{type.element}["m", "k"]`, with scale factors along `k`',))
             self.arrays[name] = Array(name, type.element, tuple(extents))
 
     def _read_body(
@@ -135,9 +140,9 @@ class _Reader:
                     self._assign(name, node, names, axes)
                 case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=array)) as target]):
                     index = self._index(array, target, names)
-                    if self.arrays[array].element in ("e4m3", "e5m2"):
-                        said = "store it as `f16`, `bf16` or `f32`"
-                        self.refuse(node, f"`{array}` is of 8 bits, which are only read", helps=(said,))
+                    if self.arrays[array].element not in ("f32", "f16", "bf16"):
+                        said = f"`{array}` is of {self.arrays[array].element}, which is only read"
+                        self.refuse(node, said, helps=("store it as `f16`, `bf16` or `f32`",))
                     value = self._expression(node.value, names, axes)
                     store = Store(axes, value, node.lineno, array, index, condition)
                     if condition is None:

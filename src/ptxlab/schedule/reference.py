@@ -35,7 +35,7 @@ class _Reference:
         self.algorithm, self.sizes = algorithm, sizes
         self.order = list(algorithm.axes)
         self.extents = {axis: extent.value(sizes) for axis, extent in algorithm.axes.items()}
-        wide = {name: np.asarray(value, np.float64) for name, value in arguments.items()}
+        wide = {name: np.asarray(getattr(v, "numbers", v), np.float64) for name, v in arguments.items()}
         self.arrays = {name: wide[name] for name in algorithm.arrays}
         self.values: dict[str, Values] = {name: wide[name] for name in wide if name not in algorithm.arrays}
 

@@ -26,6 +26,7 @@ from ptxlab.equal import Verdict
 from ptxlab.estimate import Estimate, estimate
 from ptxlab.isa.targets import TARGETS
 from ptxlab.measure import Launch
+from ptxlab.measure.block_scaled import FORMATS
 from ptxlab.report.nearest import nearest
 from ptxlab.schedule.checking import check_function, check_numbers
 from ptxlab.schedule.drawing import draw
@@ -33,6 +34,7 @@ from ptxlab.schedule.emit import write_kernel
 from ptxlab.schedule.estimates import Estimates, estimates
 from ptxlab.schedule.launching import launch_of, multiples_of, random_arguments, unaligned
 from ptxlab.schedule.plan import plan
+from ptxlab.schedule.scaled import refuse_scaled
 from ptxlab.schedule.search import Judge, Search, search
 from ptxlab.schedule.state import State, here
 from ptxlab.schedule.statements import Algorithm
@@ -61,26 +63,10 @@ from ptxlab.trace import Trace
 STEPS: dict[str, Callable[..., State]] = {
     one.__name__: one
     for one in (
-        tile,
-        blocks,
-        threads,
-        cluster,
-        reorder,
-        online,
-        tensorize,
-        stage,
-        vectorize,
-        pipeline,
-        specialize,
-        multicast,
-        persistent,
-        stream_k,
-        prefetch,
-        unroll,
-        raster,
-        resident,
+        tile, blocks, threads, cluster, reorder, online, tensorize, stage, vectorize, pipeline, specialize, multicast,
+        persistent, stream_k, prefetch, unroll, raster, resident,
     )
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -269,6 +255,7 @@ class Schedule:
         key = (aligned, *sorted(multiples.items()))
         if key not in self._kernels:
             made = plan(self.state if aligned else unaligned(self.state), multiples)
+            refuse_scaled(self.algorithm, made.mapped)
             synchronize(made)
             self._kernels[key] = made, write_kernel(made)
         return self._kernels[key]
@@ -293,6 +280,8 @@ class Schedule:
         its answer, which must be one of `ACCEPTED`. It returns the schedule.
         """
         given = {**sizes, **self.sizes}
+        if symbolic:
+            refuse_scaled(self.algorithm, (), ": no plain kernel is compared with, use `check(symbolic=False)`")
         for seed in range(seeds):
             check_numbers(self, {**self.some_sizes(), **given}, seed)
         if symbolic:
@@ -309,6 +298,9 @@ class Schedule:
             for name, coefficient in self.algorithm.axes[axis].terms:
                 if coefficient > 0:
                     found[name] = max(found[name], wanted)
+        for array in self.algorithm.arrays.values():
+            if array.element in FORMATS:
+                found |= {name: -(-found[name] // 32) * 32 for name in array.extents[-1].names}
         return {**found, **self.sizes}
 
     def estimate(self, *arguments: Any, **sizes: int) -> Estimate:

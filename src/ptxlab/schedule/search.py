@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.author.lines import refuse
 from ptxlab.report import KernelError, PtxError
+from ptxlab.schedule.scaled import refuse_scaled
 
 if TYPE_CHECKING:
     from ptxlab.schedule.scheduling import Schedule, Step
@@ -122,6 +123,7 @@ def _measured(schedule: Schedule, sizes: Mapping[str, int]) -> Search:
     from ptxlab.schedule.scheduling import plain_schedule
 
     algorithm = schedule.algorithm
+    refuse_scaled(algorithm, (), ': no plain kernel is compared with, use `by="estimate"`')
     known = list(candidates(schedule))
     right = {number: one for number, one in enumerate(known) if one.schedule is not None}
     scalars = {name: 1.0 for name in algorithm.parameters if name not in algorithm.arrays}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ptxlab.measure.block_scaled import FORMATS
+from ptxlab.schedule.scaled import factors_box, packed, packed_box
 from ptxlab.schedule.state import Stage
 from ptxlab.schedule.tree import (
     BYTES,
@@ -47,10 +49,12 @@ def put_copies(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
         if stage.at != at or not leaves:
             continue
         if stage.space == "shared":
-            fills.append(Fill(_buffer(plan, stage, leaves, path)))
+            box = _buffer(plan, stage, leaves, path)
+            plan.buffers += (boxes := [box] if box.element not in FORMATS else [packed_box(box), factors_box(box)])
+            fills += map(Fill, boxes)
         else:
             keeps.append(Keep(stage, leaves))
-    by_tma = state.pipeline is not None and state.pipeline.by == "tma"
+    by_tma = state.pipeline.by == "tma"
     inside = not by_tma and any(
         isinstance(node, Fence) and not node.waited for node, _ in walk(body)
     )  # after these copies, too
@@ -67,7 +71,7 @@ def put_copies(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
     number = 0
     while number < len(body):
         node = body[number]
-        if isinstance(node, Loop) and state.pipeline is not None and node.part.name == state.pipeline.at:
+        if isinstance(node, Loop) and node.part.name == state.pipeline.at:
             number += _pipeline(plan, body, number, node, path)
         number += 1
 
@@ -78,7 +82,6 @@ def _has(node: Node, kind: str) -> bool:
 
 def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop, path: tuple[Loop, ...]) -> int:
     """Move the copies of a loop ahead; returns the number of nodes that go before it."""
-    assert plan.state.pipeline is not None
     stages = plan.state.pipeline.stages
     fills = [node for node in loop.body if isinstance(node, Fill)]
     if not fills:
@@ -121,7 +124,6 @@ def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop, path: tuple
 def _transfer(plan: Plan, body: list[Node], number: int, loop: Loop, fills: list[Fill]) -> int:
     """Have TMA copy what a loop reads: by one thread of those that compute, or by a warp of its own."""
     state = plan.state
-    assert state.pipeline is not None
     stages = state.pipeline.stages
     once = loop.part.name == state.once  # multiplications are then waited for where they are read
     rest: list[Node] = [n for n in loop.body if not isinstance(n, (Fill, Fence) if once else (Fill, Fence, Multiplied))]
@@ -226,8 +228,9 @@ def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]
     )
     element = state.algorithm.arrays[stage.array].element
     buffer = Buffer(stage, element, tuple(b[0] for b in boxes), tuple(b[1] for b in boxes), guarded=guarded)
-    if stage.swizzle and buffer.shape[-1] % buffer.columns:
-        said = f"`{stage.array}` has rows of {buffer.shape[-1]} elements, and {buffer.columns} are swizzled together"
+    together = buffer.columns * packed(element)
+    if stage.swizzle and buffer.shape[-1] % together:
+        said = f"`{stage.array}` has rows of {buffer.shape[-1]} elements, and {together} are swizzled together"
         state.refuse("illegal-step", said, "use tiles of a multiple of that, or a narrower swizzle")
     if stage.swizzle and any(leaf.kind != "multiply" for leaf in leaves):
         state.refuse("illegal-step", f"`{stage.array}` is swizzled, and not read by tensor cores only", "use `pad`")
@@ -237,5 +240,6 @@ def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]
         state.refuse("illegal-step", said, "choose another `pad`")
     if multiplies and (stage.transposed or any(n > 1 for n in buffer.shape[:-2])):
         state.refuse("illegal-step", f"tensor cores read `{stage.array}` as a matrix, as it is stored")
-    plan.buffers.append(buffer)
+    if element in FORMATS and not multiplies:
+        state.refuse("illegal-step", f"`{stage.array}` is of {element}, which `tcgen05` reads", "`tensorize` first")
     return buffer

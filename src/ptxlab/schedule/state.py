@@ -59,12 +59,15 @@ class Stage:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Copies that run ahead: those of the loop `at`, by `cp.async` or `tma`, in a ring of so many stages."""
+    """Copies that run ahead: those of the loop `at`, by `cp.async` or `tma`, in a ring of so many stages.
 
-    at: str
-    stages: int
-    by: str
-    step: int
+    There is none where `at` is "".
+    """
+
+    at: str = ""
+    stages: int = 1
+    by: str = ""
+    step: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class Tensor:
     """The number that is the left operand, from registers; `left` is then empty."""
     lane: str = ""
     """The part of the columns that the four lanes of a row run."""
+    group: int = 0
+    """Numbers that share a scale factor, where they have one."""
 
     @property
     def arrays(self) -> tuple[str, ...]:
@@ -135,7 +140,7 @@ class State:
     vectors: Mapping[str, int] = field(default_factory=dict)
     """Elements of an array that one access takes, where they are neighbours."""
     vector_step: int = 0
-    pipeline: Pipeline | None = None
+    pipeline: Pipeline = Pipeline()
     specialized: bool = False
     """Whether a warp of its own has TMA copy."""
     multicast: MulticastCopy | None = None
@@ -183,6 +188,11 @@ class State:
             return part.extent
         extent = self.extent(part.axis)
         return -(-extent.constant // part.weight) if extent.is_constant else None
+
+    def iterations(self, name: str, sizes: Mapping[str, int]) -> int:
+        """How many a part has, for some sizes."""
+        part = self.part(name)
+        return part.extent or -(-self.extent(part.axis).value(sizes) // part.weight)
 
     def with_parts(self, *changed: Part) -> State:
         """Parts in place of those of the same name."""
@@ -239,21 +249,34 @@ class State:
     @property
     def tensor_columns(self) -> int:
         """Columns of tensor memory of a set of accumulators: those of the block's tile, for each 128 rows of it."""
+        return self._of_block(self.tensors[0].rows) * self._of_block(self.tensors[0].columns) // LANES
+
+    @property
+    def factor_columns(self) -> tuple[int, int]:
+        """Those of the scale factors of both operands."""
         tensor = self.tensors[0]
+        if not tensor.group:
+            return 0, 0
+        depth = (self.count(self.parts[tensor.depth][-1]) or 0) // tensor.group
+        return self._of_block(tensor.rows) // LANES * depth, self._of_block(tensor.columns) // LANES * depth
+
+    def _of_block(self, axis: str) -> int:
+        """Iterations of rows or columns that the block has of a sum."""
         found = 1
-        for part in (*self.parts[tensor.rows], *self.parts[tensor.columns]):
+        for part in self.parts[axis]:
             if part.role in ("serial", "thread"):
                 count = self.count(part)
                 if count is None:
-                    said = f"`{tensor.sum}` is in tensor memory for each iteration of `{part.name}`"
-                    self.refuse("unknown-extent", f"{said}, of which there are {self.extent(part.axis)}", "`blocks`")
+                    said = f"`{self.tensors[0].sum}` is in tensor memory for each iteration of `{part.name}`"
+                    self.refuse("unknown-extent", f"{said}, of which there are {self.extent(axis)}", "`blocks`")
                 found *= count
-        return found // LANES
+        return found
 
     @property
     def accumulators(self) -> int:
         """Sets of accumulators: with a second one, tensor cores compute a tile while the one before is stored."""
-        return 2 if self.persistent and 2 * self.tensor_columns <= MOST_TENSOR_COLUMNS else 1
+        used = 2 * self.tensor_columns + sum(self.factor_columns)
+        return 2 if self.persistent and used <= MOST_TENSOR_COLUMNS else 1
 
     @property
     def once(self) -> str:

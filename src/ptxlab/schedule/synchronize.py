@@ -30,7 +30,7 @@ from ptxlab.schedule.tree import (
     Wait,
     reads,
 )
-from ptxlab.schedule.walk import chunks, combination
+from ptxlab.schedule.walk import chunks, combination, digits
 
 OWN, WARP, BLOCK = 0, 1, 2  # whose accesses conflict: one thread's, those of a warp, those of a block
 FLYING = -1  # of a copy that its thread has not waited for: no barrier is for it
@@ -181,7 +181,7 @@ class _Derivation:
         while True:
             inserted = len(self.placed)
             after = self.follow(loop.body, dict(entry), held, dry)
-            rings = self.plan.state.pipeline is not None and self.plan.state.pipeline.at == loop.part.name
+            rings = self.plan.state.pipeline.at == loop.part.name
             back = _joined(entry, _shifted(after) if rings and not self.plan.state.prefetch else after)
             if back == entry and inserted == len(self.placed):
                 break
@@ -279,20 +279,14 @@ class _Derivation:
         for load in (load for leaf in leaves for load in reads(leaf) if load.array == buffer.stage.array):  # type: ignore[arg-type]
             thread = np.arange(state.thread_count).reshape(-1, 1)
             element = np.zeros((state.thread_count, 1), np.int64)
-            for dimension, index in enumerate(load.index):
-                inside = self.plan.index(index) - buffer.origin[dimension]
-                element = element + inside.constant * buffer.strides[dimension]
             inner: dict[str, int] = {}
             for dimension, index in enumerate(load.index):
                 inside = self.plan.index(index) - buffer.origin[dimension]
+                element = element + inside.constant * buffer.strides[dimension]
                 for name, coefficient in inside.terms:
                     inner[name] = inner.get(name, 0) + coefficient * buffer.strides[dimension]
-            rest = thread.ravel()
-            for name in reversed(state.threads):
-                count = state.count(state.part(name)) or 1
-                if name in inner:
-                    element = element + (rest % count * inner.pop(name)).reshape(-1, 1)
-                rest = rest // count
+            for name, numbers in digits(state).items():
+                element = element + (numbers * inner.pop(name, 0)).reshape(-1, 1)
             for name, step in inner.items():
                 count = state.count(state.part(name)) or 1
                 element = (element[:, :, None] + np.arange(count) * step).reshape(state.thread_count, -1)

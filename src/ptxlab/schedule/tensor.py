@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from math import prod
+from typing import Any
 
 from ptxlab.author import Pointer, b8, b16, b32, ptx, s32, u32
 from ptxlab.author.emit import emit
 from ptxlab.author.fragments import Fragment
+from ptxlab.measure.block_scaled import FORMATS
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import offset_in
 from ptxlab.schedule.elements import as_words
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.numbers import expression, statement_of
 from ptxlab.schedule.operands import outside
+from ptxlab.schedule.scaled import copy_factors, packed, scales_at
 from ptxlab.schedule.state import LANES, Tensor
 from ptxlab.schedule.statements import Let, Reduce, loads
 from ptxlab.schedule.tensor_memory import accumulator, commit_slot, issuing
@@ -29,10 +32,9 @@ STEP = 32  # bytes along the sum that one instruction takes
 MOST_COLUMNS = 256  # of one instruction
 
 
-def write_multiply(w: Writing, leaf: Leaf) -> None:
+def write_multiply(w: Writing, leaf: Leaf, one: Reduce) -> None:
     """Add the product of what is staged to the accumulators."""
-    assert isinstance(leaf.statement, Reduce)
-    tensor = w.state.tensor_of(leaf.statement.name)
+    tensor = w.state.tensor_of(one.name)
     assert tensor is not None
     for array in tensor.arrays:
         if array not in w.held:
@@ -42,9 +44,9 @@ def write_multiply(w: Writing, leaf: Leaf) -> None:
             w.state.refuse(
                 "illegal-step", f"`{tensor.unit}` reads `{array}` from swizzled rows", '`stage(..., swizzle="128B")`'
             )
-    w.comment(f"{leaf.statement.name} by tensor cores", tensor.step)
+    w.comment(f"{one.name} by tensor cores", tensor.step)
     write = {"wgmma": _write_wgmma, "tcgen05": _write_tcgen05}.get(tensor.unit, _write_mma)
-    write(w, tensor, leaf.statement)
+    write(w, tensor, one)
 
 
 def is_first_multiplied(w: Writing, name: str) -> bool:
@@ -94,11 +96,7 @@ class Operand:
         index = next(a for s in w.algorithm.statements for a in loads(s) if a.array == array).index
         self._check_swizzle(array)
         self.is_along = index[-1] == Linear.of(self.depth)  # rows in memory run along the sum
-        start = w.addresses.memory[number]
-        if self.buffer.slots > 1 and w.ring is not None:
-            size = self.buffer.size * BYTES[self.buffer.element]
-            start = ptx.mad.lo.u32(w.ring[0], size, start)
-        self.start = start
+        self.start = w.slot(self.buffer, number)
 
     def _check_swizzle(self, array: str) -> None:
         """Columns of a swizzled row are reached by an `xor`, which adds where no bits are in common."""
@@ -237,24 +235,34 @@ def _write_tcgen05(w: Writing, tensor: Tensor, one: Reduce) -> None:
     """Have one thread start the multiplications of a stage: 128 rows each, and up to 256 columns."""
     left, right = Operand(w, tensor, tensor.left, tensor.rows), Operand(w, tensor, tensor.right, tensor.columns)
     elements = left.buffer.element, right.buffer.element
-    step, depth = STEP // BYTES[elements[0]], w.state.count(w.state.parts[tensor.depth][-1]) or 0
+    step = STEP // BYTES[elements[0]]
+    depth = (w.state.count(w.state.parts[tensor.depth][-1]) or 0) // packed(elements[0])
     rows, columns = left.extent, right.extent
     across = max(n for n in range(16, MOST_COLUMNS + 1, 16) if columns % n == 0)
     right.check_panels(across)
-    kind = "f16" if BYTES[elements[0]] == 2 else "f8f6f4"
-    turned = {"transpose_a": not left.is_along, "transpose_b": not right.is_along}
-    bits = ptx.instruction_descriptor(kind, LANES, across, *elements, **turned)
+    scaled = FORMATS.get(elements[0])
+    kind = scaled.kind if scaled else "f16" if BYTES[elements[0]] == 2 else "f8f6f4"
+    more: dict[str, Any] = {"transpose_a": not left.is_along, "transpose_b": not right.is_along}
     multiply = ptx.tcgen05.mma["cta_group::1"][f"kind::{kind}"]
+    if scaled:
+        multiply, elements, more = multiply.block_scale[scaled.size], (scaled.type,) * 2, {"scale": scaled.factor}
     around = [p for p in w.state.parts[tensor.depth] if p.role == "serial" and p.name not in w.state.fragments(tensor)]
     before = w.addresses.value(Linear(tuple((part.name, 1) for part in around)))
     adds = emit("setp.gt.s32", [s32(before) if isinstance(before, int) else before, 0])
     with issuing(w):
         a, b, always = left.descriptor(), right.descriptor(), emit("setp.eq.u32", [u32(0), 0])
         for along in range(0, depth, step):
+            if scaled:
+                block, within = divmod(along // step * scaled.scale_factors, 4)
+                more |= {"a_id": within, "b_id": within}
+                if within == 0:
+                    factors = copy_factors(w, tensor, block)
+            bits = ptx.instruction_descriptor(kind, LANES, across, *elements, **more)
             for i, j in product(range(0, rows, LANES), range(0, columns, across)):
                 first, second = left.described(i, along), right.described(j, along)
                 target = accumulator(w, i // LANES * columns + j)
-                multiply(target, a + first, b + second, bits, always if along else adds)
+                scales = scales_at(w, factors, i, j) if scaled else ()
+                multiply(target, a + first, b + second, bits, *scales, always if along else adds)
         commit_slot(w)
 
 

@@ -28,7 +28,7 @@ FEWEST_COLUMNS = 32  # that can be allocated; more are powers of two
 def write_tensor_memory(w: Writing) -> None:
     """Allocate tensor memory, and initialize the mbarriers at which commits arrive; synchronizes the block."""
     state, is_first = w.state, w.thread == 0
-    wanted = max(state.tensor_columns * state.accumulators, FEWEST_COLUMNS)
+    wanted = max(state.tensor_columns * state.accumulators + sum(state.factor_columns), FEWEST_COLUMNS)
     w.comment("accumulators in tensor memory, and mbarriers for when they are complete", state.tensors[0].step)
     if state.persistent:
         w.sets = ptx.barrier_pipeline(state.accumulators, fills=1, reads=state.thread_count // WARP, when=is_first)
@@ -36,7 +36,6 @@ def write_tensor_memory(w: Writing) -> None:
         w.done, w.turn = ptx.shared(b64, 1, name="done"), u32(0)
         ptx.mbarrier.init.shared.b64(w.done.at(0), 1, when=is_first)
     if w.plan.mapped and not state.specialized:
-        assert state.pipeline is not None
         w.multiplied = ptx.shared(b64, state.pipeline.stages, name="multiplied")
         with ptx.when(is_first):
             for stage in range(state.pipeline.stages):
@@ -87,8 +86,6 @@ def wait(barrier: Value, parity: Value) -> None:
 
 def write_multiplied(w: Writing, node: Multiplied) -> None:
     """Wait until multiplications are complete."""
-    which = "of the iteration before" if node.pending else "so far"
-    w.comment(f"derived: until the multiplications {which} are complete")
     if node.pending:
         assert w.ring is not None
         wait(w.multiplied.at(w.ring[1]), w.vacant)

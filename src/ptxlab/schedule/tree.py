@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ptxlab.isa.units.swizzle import SWIZZLES, Swizzle
+from ptxlab.measure.block_scaled import FORMATS
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import Part, Stage, State
 from ptxlab.schedule.statements import Load, Reduce, Statement, loads
 
 READING = ("update", "multiply", "let", "store")  # what leaves do that evaluate their statement
-BYTES = {"f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "e5m2": 1}
+BYTES = {"f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "e5m2": 1, **dict.fromkeys(FORMATS, 1)}
 
 
 @dataclass(eq=False)
@@ -240,7 +241,7 @@ class Plan:
     @property
     def mapped(self) -> dict[str, Buffer]:
         """The arrays that TMA copies, by their tensor maps."""
-        if self.state.pipeline is None or self.state.pipeline.by != "tma":
+        if self.state.pipeline.by != "tma":
             return {}
         return {buffer.stage.array: buffer for buffer in self.buffers if buffer.slots > 1}
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ptxlab.schedule.state import State
 from ptxlab.schedule.statements import Reduce, Statement
 from ptxlab.schedule.tree import BYTES, Buffer, Plan
@@ -26,6 +29,14 @@ class Walk:
     def count(self) -> int:
         """How many chunks there are."""
         return prod(self.extents)
+
+
+def digits(state: State) -> dict[str, NDArray[np.int64]]:
+    """The iteration that each thread has of each part that threads run."""
+    found, rest = {}, np.arange(state.thread_count)
+    for name in reversed(state.threads):
+        found[name], rest = rest % (state.count(state.part(name)) or 1), rest // (state.count(state.part(name)) or 1)
+    return found
 
 
 def chunks(plan: Plan, buffer: Buffer) -> Walk:

@@ -141,13 +141,12 @@ def _block(one: Schedule, sizes: Mapping[str, int]) -> tuple[Block, str]:
     together = max([4, *(state.vectors.get(name, 1) for name in state.algorithm.outputs)])
     operands = [state.algorithm.arrays[load.array] for load in loads(_sum(one))]
     first, second = (a.extents[-1].value(sizes) * BYTES[a.element] % 16 != 0 for a in operands)
-    stages = state.pipeline.stages if state.pipeline is not None else 1
     evenly = each % (state.cluster_blocks * together) == 0
     return Block(
         rows,
         columns,
         depth,
-        stages,
+        state.pipeline.stages,
         state.thread_count,
         shared,
         resident,

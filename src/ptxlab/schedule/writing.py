@@ -13,7 +13,7 @@ from ptxlab.schedule.address import Addresses, Below, Value
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.statements import Load, Statement
 from ptxlab.schedule.synchronize import BLOCK
-from ptxlab.schedule.tree import Buffer, Plan
+from ptxlab.schedule.tree import BYTES, Buffer, Plan
 from ptxlab.schedule.walk import WARP
 
 
@@ -89,6 +89,13 @@ class Writing:
     def at(self, statement: Statement) -> None:
         """What is written now is from the line of a statement."""
         self.trace.position = SourcePosition(self.algorithm.function.__code__, statement.line, 0)
+
+    def slot(self, buffer: Buffer, number: int) -> Value:
+        """Where the slot of a buffer starts that is read now."""
+        start = self.addresses.memory[number]
+        if buffer.slots == 1 or self.ring is None:
+            return start
+        return emit("mad.lo.u32", [self.ring[0], buffer.size * BYTES[buffer.element], start], out=u32())
 
     def count(self, name: str, together: int = 1) -> Value:
         """How many iterations a part has, or groups of so many, in a register."""

@@ -18,7 +18,6 @@ def multicast(state: State, array: str, blocks: int = 2) -> State:
         state.refuse("illegal-step", "there is a cluster already")
     if not isinstance(blocks, int) or not 2 <= blocks <= MOST_BLOCKS:
         state.refuse("schedule-limit", f"a cluster of {blocks!r:.40} blocks, expected 2 to {MOST_BLOCKS}")
-    assert state.pipeline is not None
     copied = [one.array for one in state.stages if one.at == state.pipeline.at]
     if array not in copied:
         state.refuse("illegal-step", f"`{array}` is not copied by TMA", f"these are: {', '.join(copied)}")

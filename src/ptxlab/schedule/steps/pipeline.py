@@ -15,7 +15,7 @@ def pipeline(state: State, stages: int = 3, by: str = "cp.async") -> State:
         state.refuse("illegal-step", f"there is no pipeline by {by!r:.40}", '`by="cp.async"` or `by="tma"`')
     if not isinstance(stages, int) or not 2 <= stages <= 16:
         state.refuse("illegal-step", f"a pipeline of {stages!r:.40} stages, expected 2 to 16")
-    if state.pipeline is not None:
+    if state.pipeline.at:
         state.refuse("illegal-step", "there is a pipeline already")
     staged = [one for one in state.stages if one.space == "shared" and one.at]
     loops = {one.at for one in staged}

@@ -9,7 +9,7 @@ from ptxlab.schedule.state import State
 
 def prefetch(state: State) -> State:
     """The loop of the stage is unrolled; its first iteration is loaded in the last one of the tile before."""
-    if state.pipeline is None:
+    if not state.pipeline.at:
         state.refuse("illegal-step", "no copies run ahead", "`pipeline(stages=3)` first")
     loops = {one.at for one in state.stages if one.space == "registers"}
     if len(loops) != 1 or "" in loops:

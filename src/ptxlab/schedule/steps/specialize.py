@@ -12,7 +12,7 @@ from ptxlab.schedule.state import MOST_THREADS, State
 
 def specialize(state: State) -> State:
     """Each stage has one mbarrier for when it is full, and one for when it has been read."""
-    if state.pipeline is None or state.pipeline.by != "tma":
+    if state.pipeline.by != "tma":
         state.refuse("illegal-step", "no copies are by TMA", '`pipeline(by="tma")` first')
     made = replace(state, specialized=True, tiled=())
     if state.thread_count % 32 or made.launched > MOST_THREADS:

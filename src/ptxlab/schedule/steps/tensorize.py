@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptxlab.isa.targets import TARGETS
+from ptxlab.measure.block_scaled import BLOCK, FORMATS
 from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.scaled import factors_of
 from ptxlab.schedule.state import LANES, MOST_TENSOR_COLUMNS, State, Tensor
 from ptxlab.schedule.statements import Applied, Load, Name, Reduce
 from ptxlab.schedule.steps.tile import cut
@@ -61,7 +63,7 @@ def _in_tensor_memory(state: State, tensor: Tensor) -> State:
     for part in (part for axis in (tensor.rows, tensor.columns) for part in state.parts[axis]):
         if part.role == "serial" and state.count(part) == 1:
             state = state.with_parts(replace(part, unrolled=True))
-    used = state.tensor_columns
+    used = state.tensor_columns + sum(state.factor_columns)
     if used > MOST_TENSOR_COLUMNS:
         said = f"`{tensor.sum}` of a block has {used} columns of tensor memory, which has {MOST_TENSOR_COLUMNS}"
         state.refuse("schedule-limit", said, "use smaller tiles")
@@ -136,7 +138,7 @@ def _product(state: State, unit: str) -> Tensor:  # noqa: RET503 - `refuse` does
     state.refuse(
         "illegal-step",
         "tensor cores compute no sum of this algorithm: " + ("; ".join(reasons) or "there is none"),
-        "they compute `sum(a[i, x] * b[x, j] for x in range(k))` of `f16` or `bf16`, or of `e4m3` or `e5m2` by rows",
+        "they compute `sum(a[i, x] * b[x, j] for x in range(k))` of `f16` or `bf16`, or of fewer bits by rows",
     )
 
 
@@ -147,10 +149,14 @@ def _matched(state: State, one: Reduce, unit: str) -> Tensor | str:
         case _:
             return "is not a sum of products of two arrays"
     elements = {state.algorithm.arrays[load.array].element for load in (left, right)}
+    said = f"is of {' and '.join(sorted(elements))}"
+    scaled = len(elements) == 1 and elements <= FORMATS.keys()
     if elements <= EIGHT and unit == "mma.sync":
-        return f"is of {' and '.join(sorted(elements))}, which `wgmma` and `tcgen05` multiply"
-    if elements not in ({"f16"}, {"bf16"}) and not elements <= EIGHT:
-        return f"is of {' and '.join(sorted(elements))}"
+        return f"{said}, which `wgmma` and `tcgen05` multiply"
+    if scaled and unit != "tcgen05":
+        return f"{said}, which `tcgen05` multiplies"
+    if elements not in ({"f16"}, {"bf16"}) and not elements <= EIGHT and not scaled:
+        return said
     if len(one.over) != 1:
         return f"is over {len(one.over)} loops"
     if left.array == right.array:
@@ -165,17 +171,20 @@ def _matched(state: State, one: Reduce, unit: str) -> Tensor | str:
     for load, axis in ((left, rows), (right, columns)):
         if {*load.index[-2:]} != {Linear.of(axis), Linear.of(depth)} or not load.is_inside:
             return f"has other indices than `{axis}` and `{depth}` in the last two dimensions of `{load.array}`"
-        if elements <= EIGHT and load.index[-1] != Linear.of(depth):
-            return f"reads `{load.array}` across `{depth}`: tensor cores read elements of 8 bits along it"
+        if (elements <= EIGHT or scaled) and load.index[-1] != Linear.of(depth):
+            return f"reads `{load.array}` across `{depth}`: tensor cores read elements of 8 or 4 bits along it"
         if any(depth in index.names or axis in index.names for index in load.index[:-2]):
             return f"has `{axis}` or `{depth}` in another dimension of `{load.array}`, too"
-    return Tensor(unit, one.name, left.array, right.array, rows, columns, depth, len(state.steps))
+    if scaled and not {*map(factors_of, (left.array, right.array))}.isdisjoint(state.algorithm.parameters):
+        return f"has factors by the name of a parameter: rename `{factors_of(left.array)}`, `{factors_of(right.array)}`"
+    group = FORMATS[elements.pop()].group if scaled else 0
+    return Tensor(unit, one.name, left.array, right.array, rows, columns, depth, len(state.steps), group=group)
 
 
 def _check_tiles(state: State, tensor: Tensor) -> None:
     """Refuse tiles that instructions do not fill."""
     _check_columns(state, tensor)
-    depth = DEPTH // BYTES[state.algorithm.arrays[tensor.left].element]
+    depth = 4 * tensor.group or DEPTH // BYTES[state.algorithm.arrays[tensor.left].element]
     for axis, every in ((tensor.rows, ROWS[tensor.unit]), (tensor.depth, depth)):
         _check_multiple(state, tensor, axis, every)
         if axis == tensor.depth and any(p.role not in ("serial", "cluster") for p in state.parts[axis]):
@@ -183,7 +192,7 @@ def _check_tiles(state: State, tensor: Tensor) -> None:
 
 
 def _check_columns(state: State, tensor: Tensor) -> None:
-    _check_multiple(state, tensor, tensor.columns, 16 if tensor.unit == "tcgen05" else 8)
+    _check_multiple(state, tensor, tensor.columns, BLOCK if tensor.group else 16 if tensor.unit == "tcgen05" else 8)
     columns = state.count(state.parts[tensor.columns][-1]) or 0
     if columns > MOST_COLUMNS[tensor.unit]:
         said = (

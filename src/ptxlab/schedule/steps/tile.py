@@ -28,7 +28,7 @@ def cut(state: State, axis: str, size: int) -> tuple[State, str]:
         state.refuse("illegal-step", f"`{last.name}` is run by {last.role}s already", "tile before that")
     if last.extent is not None and last.extent % size:
         state.refuse("illegal-step", f"`{last.name}` has {last.extent} iterations, not a multiple of {size}")
-    if any(stage.at == last.name for stage in state.stages) or (state.pipeline and state.pipeline.at == last.name):
+    if any(stage.at == last.name for stage in state.stages) or state.pipeline.at == last.name:
         state.refuse("illegal-step", f"data is staged in `{last.name}` already", "tile before `stage`")
     outer = replace(last, weight=last.weight * size, extent=None if last.extent is None else last.extent // size)
     inner = Part(axis, last.number + 1, last.weight, size)
