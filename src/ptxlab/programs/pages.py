@@ -32,8 +32,8 @@ PAGES = {
     "unchecked-error": (
         "A launch failed, or a call before it, and the program never asked.\n\n"
         "The kernel has not run. A launch returns nothing: `cudaGetLastError()` after it has the error, for example "
-        "of a block with more than 1024 threads. Of the driver API: a handle that no call has made, since `cuModuleLoad` "
-        "or `cuModuleGetFunction` failed before."
+        "of a block with more than 1024 threads. Of the driver API: a handle that no call has made, since "
+        "`cuModuleLoad` or `cuModuleGetFunction` failed before."
     ),
     "missing-device": (
         "The program asks for a GPU that is not there.\n\n"
