@@ -21,6 +21,9 @@ from ptxlab.isa.occupancy import block_threads, occupancy
         ("sm_90a", 128, 40, 227 * 1024 + 1, 0, 0, "shared"),
         ("sm_120", 1024, 64, 0, 1, 32, "warps"),
         ("sm_75", 1024, 64, 65536, 1, 32, "warps"),
+        ("sm_89", 32, 16, 0, 24, 24, "blocks"),
+        ("sm_89", 224, 16, 0, 6, 42, "warps"),
+        ("sm_100a", 32, 16, 0, 32, 32, "blocks"),
     ],
 )
 def test_blocks_and_what_limits_them(

@@ -37,3 +37,11 @@ def test_gone(instruction: str, instead: str) -> None:
 @pytest.mark.parametrize(("instruction", "instead"), REMOVED)
 def test_still_there(instruction: str, instead: str) -> None:
     assert check(parse(KERNEL.format(version="6.3", target="sm_75", instruction=instruction))) == []
+
+
+@pytest.mark.parametrize(("version", "is_gone"), [("6.3", False), ("6.4", True)])
+def test_it_is_gone_from_the_version_on_that_took_it_away(version: str, is_gone: bool) -> None:
+    found = check(parse(KERNEL.format(version=version, target="sm_70", instruction=REMOVED[1][0])))
+    assert [one.message.split(",")[0] for one in found] == [
+        "`shfl.bfly.b32` was removed in PTX 6.4 with sm_70"
+    ] * is_gone
