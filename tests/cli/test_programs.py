@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from tests.programs.tools import needs_compilers
 
 from ptxlab.cli.group import ptxlab
+from ptxlab.trace import Trace
 
 pytestmark = needs_compilers
 
@@ -64,6 +65,17 @@ def test_a_program_runs_with_each_seed_until_one_finds_something(capfd: pytest.C
     assert wrong.exit_code == 1
     assert "replay with `--seed 4`" in wrong.stdout
     assert capfd.readouterr().out == "0\n"  # of one run
+
+
+def test_launches_of_a_program_are_recorded_to_a_folder() -> None:
+    for _ in range(2):  # the second replaces what the first has recorded
+        result = run("run", "program.cu", "--record", "run", "--", "-1")
+        assert "recorded a launch: ptxlab lab run/000.ptxtrace" in result.stdout
+    assert [path.name for path in Path("run").iterdir()] == ["000.ptxtrace"]
+    assert Trace.open("run/000.ptxtrace").steps > 0
+    Path("file").touch()
+    assert "there is a file of that name" in run("run", "program.cu", "--record", "file", "--", "-1").stderr
+    assert "choose it by `--seed`" in run("run", "program.cu", "--record", "run", "--seeds", "2", "--", "-1").stderr
 
 
 def test_a_program_runs_with_its_arguments(capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from ptxlab.programs.building import build
 from ptxlab.programs.program import ProgramOptions, run_program
+from ptxlab.trace import Traces
 from tests.programs.tools import needs_compilers
 
 pytestmark = needs_compilers
@@ -61,3 +62,13 @@ def test_several(program: Path, case: str, capfd: pytest.CaptureFixture[str]) ->
             assert [help.text for help in one.helps] == [helps.get(case, f"order them by an event: {event}")]
     printed = capfd.readouterr().out
     assert printed == OUTPUT.get(case, "")
+
+
+def test_kernels_of_two_gpus_are_recorded_together(program: Path, tmp_path: Path) -> None:
+    options = ProgramOptions(folders=[SOURCE.parent], gpus=2, folder=tmp_path)
+    assert not run_program([str(program), "exchange_right"], options).findings
+    traces = Traces.open(tmp_path / "000")
+    assert [one.together.title for one in traces] == ["`exchange` on GPU 0", "`exchange` on GPU 1"]
+    (flag,) = traces.flags
+    assert (flag.name, [one.value for one in flag.writes]) == ("allocation 1+0", [1, 2])
+    assert {wait.launch for wait in flag.waits} == {0, 1}

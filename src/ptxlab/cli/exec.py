@@ -24,6 +24,8 @@ _BUILD_OPTIONS = "-g -lineinfo"
 @click.option("--seed", metavar="N", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True,
               help="Seed of the schedule.")  # fmt: skip
 @click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="Try N seeds, until one finds something.")
+@click.option("--record", metavar="FOLDER", type=click.Path(path_type=Path),
+              help="Write down what each thread executes, for `ptxlab lab FOLDER/000`.")  # fmt: skip
 @detector_options
 @timeout_option
 @gpu_option

@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _OF_KERNELS = ("entry", "grid", "block", "cluster", "arguments", "settings", "shared")
 _OF_BOTH = ("path", "target", "seed", "detectors", "only", "timeout", "gpu", "format", "nvcc", "device", "max_repeats",
-            "gpus", "seeds")  # fmt: skip
+            "gpus", "seeds", "record")  # fmt: skip
 _NOT_RUN = ("unsupported-call", "no-ptx", "stripped-program")
 
 nvcc_option = click.option("--nvcc", metavar="OPTIONS", default="", help="Options for the compiler of a whole program.")
@@ -97,8 +97,11 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
     format: Format = given["format"]
     launch = {"seed": given["seed"], "timeout": given["timeout"],
               "detectors": (given["only"] or True) if given["detectors"] else False}  # fmt: skip
+    folder: Path | None = given["record"]
+    if folder is not None:
+        _make_folder(folder, given["seeds"])
     options = ProgramOptions(given["gpu"], launch, folders, format != "full", gpus=given["gpus"],
-                             max_repeats=given["max_repeats"])  # fmt: skip
+                             max_repeats=given["max_repeats"], folder=folder)  # fmt: skip
     sys.stdout.flush()
     is_interrupted = False
     try:
@@ -117,9 +120,34 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
         if format == "full":
             click.echo()  # the program's last line may have no end
             click.echo(_summary(result))
+            for line in _recorded(folder, result.unrecorded):
+                click.echo(line)
             click.echo()
         show_findings(found, name, format, alike=ALIKE)
     return 130 if is_interrupted else _status(failing(found, Path(name)), result)
+
+
+def _make_folder(folder: Path, seeds: int | None) -> None:
+    """A folder for recordings, without those of another run."""
+    if seeds is not None:
+        raise click.UsageError("`--record` is for one run of a program: choose it by `--seed`")
+    if folder.is_file():
+        raise click.UsageError(f"`--record {folder}`: of a program, this is a folder, and there is a file of that name")
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in (*folder.glob("[0-9][0-9][0-9]/*.ptxtrace"), *folder.glob("[0-9][0-9][0-9].ptxtrace")):
+        old.unlink()
+    for part in folder.glob("[0-9][0-9][0-9]"):
+        part.rmdir()
+
+
+def _recorded(folder: Path | None, left_out: int) -> Iterator[str]:
+    """How to see what was recorded."""
+    for path in sorted(folder.iterdir()) if folder is not None else ():
+        files = len(list(path.iterdir())) if path.is_dir() else 1
+        what = f"{files} operations that ran at the same time" if path.is_dir() else "a launch"
+        yield f"recorded {what}: ptxlab lab {path}"
+    if left_out:
+        yield f"{left_out:,} operations were not recorded: there were too many"
 
 
 def _try_seeds(command: Sequence[str], options: ProgramOptions, count: int) -> ProgramResult:

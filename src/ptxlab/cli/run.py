@@ -114,6 +114,8 @@ class Request:
             raise click.UsageError("`--timeline` is for one launch of a whole grid: choose it by `--seed`")
         if self.timeline is not None and self.timeline.suffix not in TIMELINES:
             raise click.UsageError(f"`{self.timeline}`: a timeline is saved as {', '.join(TIMELINES)}")
+        if self.record is not None and self.record.is_dir():
+            raise click.UsageError(f"`--record {self.record}` is a folder: name a file")
         if is_recorded and (self.explore or self.seeds is not None or self.schedule is not None):
             raise click.UsageError("`--record` and `--expect` are for one launch: choose it by `--seed`")
         if self.draw is not None and self.draw[1] is None and self.format != "full":
@@ -193,8 +195,8 @@ class Request:
               help="Draw the costliest memory request of a warp at a line; FILE is .svg or .txt.")  # fmt: skip
 @click.option("--save", metavar="DIRECTORY", type=click.Path(file_okay=False, path_type=Path),
               help="Write the arrays and changed variables, as the kernel left them, to NAME.npy there.")  # fmt: skip
-@click.option("--record", metavar="FILE.ptxtrace", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write down what each thread executes, for ptxlab.Trace.open.")  # fmt: skip
+@click.option("--record", metavar="FILE.ptxtrace", type=click.Path(path_type=Path),
+              help="Write down what each thread executes, for ptxlab.Trace.open; of a program, a folder.")  # fmt: skip
 @click.option("--timeline", metavar="FILE.pftrace", type=click.Path(dir_okay=False, path_type=Path),
               help="Write when warps run and wait, by clocks; also as .svg, .txt or .json.")  # fmt: skip
 @click.option("--expect", metavar="[NAME=]FILE.npy", multiple=True, callback=_expectations,

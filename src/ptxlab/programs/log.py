@@ -64,6 +64,11 @@ class Log:
     recorded: list[RecordedLaunch] = field(default_factory=list)
     repeats: list[Repeats] = field(default_factory=list)
     """Of each process."""
+    recordings: int = 0
+    """In the folder that all is recorded to: of a launch, or of what ran at the same time."""
+    recorded_operations: int = 0
+    unrecorded: int = 0
+    """Operations that were not recorded, as there were too many."""
 
 
 Recorder = Callable[[str, Log], Record | None]

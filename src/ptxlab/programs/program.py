@@ -42,6 +42,8 @@ class ProgramResult:
     """Launches that were recorded, each with the line of the host that launched it."""
     skipped: int = 0
     """Launches that were not run, as they repeat others more often than was asked for."""
+    unrecorded: int = 0
+    """Operations that were not recorded, as there were too many."""
 
 
 class ProgramInterrupted(KeyboardInterrupt):
@@ -63,6 +65,8 @@ class ProgramOptions:
     record: Recorder | None = None
     gpus: int = 1
     """How many GPUs the program sees."""
+    folder: Path | None = None
+    """Where all that runs is recorded: a file for a launch, a folder of files for what runs at the same time."""
     max_repeats: int | None = None
     """How often a launch runs at most that is repeated with the same arguments."""
 
@@ -99,7 +103,7 @@ def run_program(command: Sequence[str], options: ProgramOptions, modules: Module
             try:
                 _serve(server, child, partial(Process, modules=modules, options=options.launch or {}, log=log,
                                               record=options.record, max_repeats=options.max_repeats, gpus=options.gpus,
-                                              span_of=lines.span, others=[]))  # fmt: skip
+                                              span_of=lines.span, others=[], folder=options.folder))  # fmt: skip
             except BaseException as stopped:
                 child.terminate()
                 try:
@@ -115,7 +119,7 @@ def run_program(command: Sequence[str], options: ProgramOptions, modules: Module
     recorded = [(one, lines.spell(one.frames) or "") for one in log.recorded]
     spent = time.perf_counter() - started
     result = ProgramResult(status, found, log.launches, spent, modules.gpu.name, recorded,
-                           sum(one.skipped for one in log.repeats))  # fmt: skip
+                           sum(one.skipped for one in log.repeats), log.unrecorded)  # fmt: skip
     if is_interrupted:
         raise ProgramInterrupted(result)
     return result

@@ -11,6 +11,7 @@ import ctypes
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -20,6 +21,7 @@ from ptxlab.device import layout
 from ptxlab.device.arguments import AddressSpace
 from ptxlab.device.host_memory import HostMemory, RawArguments
 from ptxlab.device.options import LaunchOptions
+from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
 from ptxlab.emulate.host.host_order import CUDA, GRAPH, HostOrder
 from ptxlab.emulate.host.module_memory import EmulatedModule
@@ -251,16 +253,28 @@ class Team:
                  may_access: Callable[[int, Region], bool]) -> None:  # fmt: skip
         self.memory, self.arrays, self.objects, self.gpus, self.may_access = memory, arrays, objects, gpus, may_access
 
-    def run(self, part: Sequence[Queued], options: LaunchOptions, span_of: Callable[[Frames], Span | None]) -> Any:
-        """Run them; the result has what was found, and what was printed."""
+    def run(
+        self,
+        part: Sequence[Queued],
+        options: LaunchOptions,
+        span_of: Callable[[Frames], Span | None],
+        folder: Path | None,
+    ) -> Any:
+        """Run them, recorded to files of a folder; the result has what was found, and what was printed."""
         grids, base = [], STAGED
-        for one, before in zip(part, directly_before(part), strict=True):
+        if folder is not None:
+            folder.mkdir()
+        for number, (one, before) in enumerate(zip(part, directly_before(part), strict=True)):
             if isinstance(one, QueuedLaunch):
                 overlaps = len(before) == 1 and one.may_overlap(part[before[0]])
-                grids.append(self._launch(one, before, span_of(one.frames), overlaps))
+                grid = self._launch(one, before, span_of(one.frames), overlaps)
             else:
-                grids.append(self._copy(one, before, base, options, span_of(one.frames)))
+                grid = self._copy(one, before, base, options, span_of(one.frames))
                 base += len(one.staged) + _GAP - len(one.staged) % _GAP
+            if folder is not None:
+                record = Record(folder / f"{number:03}.ptxtrace")
+                grid = replace(grid, options=replace(grid.options, record=record))
+            grids.append(grid)
         return run_team(grids, AddressSpace(list(self.memory.regions.values())))
 
     def _launch(self, one: QueuedLaunch, before: Sequence[int], line: Span | None, overlaps: bool) -> TeamGrid:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ptxlab import ir
@@ -36,6 +37,7 @@ from ptxlab.programs.queue import (
 from ptxlab.programs.repeats import Repeats
 from ptxlab.report import Diagnostic, KernelError, PtxError, Span
 
+MOST_RECORDED = 256  # operations of a program that go to a folder
 _FAILURE, _NOT_SUPPORTED = 719, 801
 # What a GPU reports of a kernel that has stopped; of other faults, an unspecified failure.
 _FAULTS = {"out-of-bounds": 700, "use-after-free": 700, "missing-peer-access": 700,
@@ -51,9 +53,11 @@ class Runner:
 
     def __init__(
         self, connection: socket.socket, memory: DeviceMemory, log: Log, record: Recorder | None,
-        max_repeats: int | None, span_of: Callable[[Frames], Span | None],
+        max_repeats: int | None, span_of: Callable[[Frames], Span | None], folder: Path | None,
     ) -> None:  # fmt: skip
+        """In `folder`, all that runs is recorded."""
         self.connection, self.memory, self.log, self.record, self.span_of = connection, memory, log, record, span_of
+        self.folder = folder
         self.objects: dict[int, Any] = {}  # textures and surfaces
         self.repeats = Repeats(max_repeats)
         log.repeats.append(self.repeats)
@@ -111,6 +115,9 @@ class Runner:
         def run() -> Ended:
             return self._run(loaded.module, kernel, shape, one.data, one.frames)
 
+        path = self._next_recording(1)
+        if path is not None:
+            shape = replace(shape, record=Record(path.with_suffix(".ptxtrace")))
         if shape.record is not None or loaded.allocates:
             return run()
         key = id(loaded), kernel.name, shape.grid, shape.block, shape.cluster, shape.shared, shape.cooperative, one.data
@@ -124,7 +131,7 @@ class Runner:
         try:
             for module in {id(one.loaded): one.loaded.module for one in launches}.values():
                 context_of(module).refuse_wrong(module)
-            result = team.run(part, launches[0].options, self.span_of)
+            result = team.run(part, launches[0].options, self.span_of, self._next_recording(len(part)))
         except Interrupted as stopped:
             self.note(stopped.diagnostics, launches[0].frames if len(launches) == 1 else ())
             raise
@@ -135,6 +142,16 @@ class Runner:
                 self.count(one.kernel).seconds += (time.perf_counter() - started) / len(launches)
         self.note(result.diagnostics, launches[0].frames if len(launches) == 1 else ())
         return _status_of(result.diagnostics), result.output
+
+    def _next_recording(self, count: int) -> Path | None:
+        """Where so many operations are recorded that run next, at the same time; None where they are not."""
+        log = self.log
+        if self.folder is None or log.recorded_operations + count > MOST_RECORDED:
+            log.unrecorded += count * (self.folder is not None)
+            return None
+        log.recorded_operations += count
+        log.recordings += 1
+        return self.folder / f"{log.recordings - 1:03}"
 
     def _refused(self, wrong: KernelError | PtxError, module: ir.Module, frames: Frames) -> Ended:
         self.note(at_origin(module, wrong.diagnostics), frames)

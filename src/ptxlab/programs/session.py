@@ -13,6 +13,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -43,12 +44,13 @@ class Process:
     def __init__(
         self, connection: socket.socket, modules: Modules, options: dict[str, Any], log: Log, record: Recorder | None,
         max_repeats: int | None, gpus: int, span_of: Callable[[Frames], Span | None], others: list[Process],
+        folder: Path | None,
     ) -> None:  # fmt: skip
-        """`others` are the processes of the program before this one."""
+        """`others` are the processes of the program before this one; in `folder`, all that runs is recorded."""
         self.connection, self.modules, self.options, self.log = connection, modules, options, log
         _, received, _, _ = socket.recv_fds(connection, 1, 1)
         self.memory = memory = DeviceMemory(received[0], gpus, log.allocations)
-        self.runner = Runner(connection, memory, log, record, max_repeats, span_of)
+        self.runner = Runner(connection, memory, log, record, max_repeats, span_of, folder)
         self.queue: list[Queued] = []
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         self.number: int = struct.unpack("iII", credentials)[0]

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxlab.device import trace_file
+from ptxlab.device.arguments import HEAP
+from ptxlab.device.host_memory import START
 from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
 from ptxlab.device.trace_file import TraceWriter
@@ -253,5 +255,5 @@ def _describe_region(region: Region) -> dict[str, Any]:
     kind = str(getattr(owner, "dtype", ""))
     return {
         "base": region.base, "size": region.size, "name": region.name, "shape": list(shape), "dtype": kind,
-        "of_module": region.owner_device is None,
+        "of_module": region.owner_device is None and not START <= region.base < HEAP,
     }  # fmt: skip
