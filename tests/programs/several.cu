@@ -46,6 +46,10 @@ __global__ void exchange(int* mine, const int* theirs, unsigned* flags, int rank
     mine[threadIdx.x + n] = theirs[threadIdx.x];
 }
 
+__global__ void count(int* x) {
+    x[blockIdx.x * n + threadIdx.x] += 1;  // expect large: data-race
+}
+
 #define CASE(name) static void name()
 
 // Two kernels on two streams write the same memory.
@@ -69,6 +73,26 @@ static void kernels(bool is_right) {
 }
 CASE(two_kernels) { kernels(false); }
 CASE(two_kernels_right) { kernels(true); }
+
+// Two large kernels on two streams, whose parts share one element.
+static void large_parts(bool is_right) {
+    const int blocks = 128;
+    cudaStream_t a, b;
+    cudaStreamCreate(&a);
+    cudaStreamCreate(&b);
+    int* x;
+    cudaMalloc(&x, 2 * blocks * bytes);
+    cudaMemset(x, 0, 2 * blocks * bytes);
+    count<<<blocks, n, 0, a>>>(x);  // expect large: data-race
+    count<<<blocks, n, 0, b>>>(x + blocks * n - !is_right);  // expect large: data-race
+    cudaDeviceSynchronize();
+    int last;
+    cudaMemcpy(&last, x + 2 * blocks * n - 2, sizeof last, cudaMemcpyDefault);
+    printf("%d\n", last);
+    cudaFree(x);
+}
+CASE(large) { large_parts(false); }
+CASE(large_right) { large_parts(true); }
 
 // A copy to the host on another stream than the kernel that computes what is copied.
 static void copies(bool is_right) {
@@ -425,5 +449,5 @@ int main(int, char** words) {
     RUN(two_gpus) RUN(no_peer_access) RUN(other_gpu) RUN(other_gpu_right) RUN(exchange_right)
     RUN(graph) RUN(graph_right) RUN(captured) RUN(captured_right) RUN(dependent) RUN(dependent_right)
     RUN(context) RUN(context_right) RUN(map) RUN(map_right) RUN(multicast) RUN(multicast_right)
-    RUN(handle) RUN(handle_right)
+    RUN(handle) RUN(handle_right) RUN(large) RUN(large_right)
 }

@@ -2,9 +2,12 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ptxlab.emulate.apart import run_apart
+from ptxlab.programs import queue
 from ptxlab.programs.building import build
 from ptxlab.programs.program import ProgramOptions, run_program
 from ptxlab.trace import Traces
@@ -30,6 +33,8 @@ OUTPUT = {
     "map_right": "3\n",
     "multicast_right": "3\n",
     "handle_right": "8\n",
+    "large": "1\n",
+    "large_right": "1\n",
 }
 
 
@@ -43,7 +48,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("case", CASES)
 def test_several(program: Path, case: str, capfd: pytest.CaptureFixture[str]) -> None:
-    result = run_program([str(program), case], ProgramOptions(folders=[SOURCE.parent], gpus=2))
+    gpus = 1 if case.startswith("large") else 2
+    result = run_program([str(program), case], ProgramOptions(folders=[SOURCE.parent], gpus=gpus))
     found = [one for one in result.findings if one.level != "note"]
     lines = enumerate(TEXT.split("\n"), 1)
     expected = {(code[1], at) for at, line in lines for code in re.finditer(rf"// expect {case}: ([\w-]+)", line)}
@@ -62,6 +68,16 @@ def test_several(program: Path, case: str, capfd: pytest.CaptureFixture[str]) ->
             assert [help.text for help in one.helps] == [helps.get(case, f"order them by an event: {event}")]
     printed = capfd.readouterr().out
     assert printed == OUTPUT.get(case, "")
+
+
+def test_large_kernels_of_streams_run_apart_if_they_share_nothing(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results: list[Any] = []
+    monkeypatch.setattr(queue, "run_apart", lambda *args: results.append(run_apart(*args)) or results[-1])
+    for case in ("large_right", "large"):
+        run_program([str(program), case], ProgramOptions(folders=[SOURCE.parent]))
+    assert [one is None for one in results] == [False, True]
 
 
 def test_kernels_of_two_gpus_are_recorded_together(program: Path, tmp_path: Path) -> None:

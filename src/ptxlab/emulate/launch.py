@@ -109,7 +109,7 @@ def _run(
 ) -> tuple[Result, str | None]:
     """What came of a kernel that has been compiled, and how it ended if not by itself."""
     memory = emulated.memory
-    workers = _workers(compiled, options)
+    workers = workers_for(compiled, options)
     running = RunningLaunch(compiled, memory, args, configuration, workers)
     memory.host.ran_on = None
     if options.profile:
@@ -158,7 +158,7 @@ def _finish_recording(recorder: HostRecorder, result: Result, outcome: str | Non
     result.recording = Recording(recorder.path, recorder.is_temporary)
 
 
-def _workers(compiled: Compiled, options: LaunchOptions) -> int:
+def workers_for(compiled: Compiled, options: LaunchOptions) -> int:
     """How many cores run blocks: one, where what blocks do depends on those before them."""
     if options.profile or options.record or compiled.facts["talks"] or compiled.facts["clock"]:
         return 1

@@ -23,6 +23,7 @@ from ptxlab.device.host_memory import HostMemory, RawArguments
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
+from ptxlab.emulate.apart import run_apart
 from ptxlab.emulate.host.host_order import CUDA, GRAPH, HostOrder
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.team import TeamGrid, run_team
@@ -64,6 +65,10 @@ class Order:
     def count(self) -> int:
         """Its own number on its stream."""
         return self.clock[self.stream]
+
+    def comes_after(self, other: Order) -> bool:
+        """Whether streams and events order it after another operation."""
+        return self.reach(other.stream) >= other.count
 
     def reach(self, stream: int) -> int:
         """Up to which operation of a stream it comes after."""
@@ -198,7 +203,7 @@ def compare(part: Sequence[QueuedCopy], span_of: Callable[[Frames], Span | None]
     """Races of copies and fills that are not ordered."""
     for number, later in enumerate(part):
         for earlier in part[:number]:
-            if later.order.reach(earlier.order.stream) >= earlier.order.count:
+            if later.order.comes_after(earlier.order):
                 continue
             pairs = (
                 ("write the same memory", earlier.written(), later.written()),
@@ -275,6 +280,10 @@ class Team:
                 record = Record(folder / f"{number:03}.ptxtrace")
                 grid = replace(grid, options=replace(grid.options, record=record))
             grids.append(grid)
+        if self.gpus == 1 and all(isinstance(one, QueuedLaunch) for one in part):
+            result = run_apart(grids, lambda one, other: part[other].order.comes_after(part[one].order))
+            if result is not None:
+                return result
         return run_team(grids, AddressSpace(list(self.memory.regions.values())))
 
     def _launch(self, one: QueuedLaunch, before: Sequence[int], line: Span | None, overlaps: bool) -> TeamGrid:
