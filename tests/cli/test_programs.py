@@ -142,13 +142,19 @@ def test_what_cannot_be_run_is_a_usage_error() -> None:
 
 
 @pytest.mark.slow
-def test_interrupting_ends_the_program() -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_interrupting_ends_the_program(number: signal.Signals, status: int, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     program = "from ptxlab.cli import main; main()"
     command = [sys.executable, "-P", "-c", program, "run", "program.cu", "--", "0"]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+                             env=os.environ | {"TMPDIR": str(temporary)})  # fmt: skip
     assert child.stdout is not None
     assert child.stdout.readline() == b"started\n"
     time.sleep(0.5)
-    os.killpg(child.pid, signal.SIGINT)
+    os.killpg(child.pid, number)
     said, _ = child.communicate(timeout=60)
-    assert child.returncode == 130, said.decode()
+    assert child.returncode == status, said.decode()
+    assert "the program was ended by" in said.decode()
+    assert not [*temporary.iterdir()]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ptxlab.cli.programs import ended_by_sigterm
 from ptxlab.project import Project
 from ptxlab.report import PtxError
 
@@ -40,6 +41,7 @@ class DebuggedProgram:
     is_quiet: bool
     """Whether standard output is not for what the program prints."""
 
+    @ended_by_sigterm()
     def open(self) -> Opened:
         """Build it, run it to its end, and debug what it launched."""
         from ptxlab.debug import Debugger, UnknownError

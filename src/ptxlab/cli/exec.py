@@ -12,7 +12,7 @@ from ptxlab.cli.compiling import PROGRAMS
 from ptxlab.cli.findings import format_option
 from ptxlab.cli.gates import gate_options
 from ptxlab.cli.launching import detector_options, gpu_option, timeout_option
-from ptxlab.cli.programs import gpus_option, repeats_option, run_and_show
+from ptxlab.cli.programs import ended_by_sigterm, gpus_option, repeats_option, run_and_show
 
 _BUILD_OPTIONS = "-g -lineinfo"
 
@@ -61,4 +61,6 @@ def command(
         raise click.UsageError(f"there is no program `{program}`")
     if program.suffix in PROGRAMS:
         raise click.UsageError(f"`{program}` is not built yet: `ptxlab run {program}` does that, and runs it")
-    context.exit(run_and_show([str(program), *args], given, str(program), []))
+    with ended_by_sigterm():
+        status = run_and_show([str(program), *args], given, str(program), [])
+    context.exit(status)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +65,35 @@ def _given(context: click.Context, names: Sequence[str]) -> list[str]:
     return [name for name in names if context.get_parameter_source(name) is said]
 
 
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM stop what Ctrl-C stops, and then end ptxlab: nothing is left in the folder for temporary files.
+
+    A second one ends it at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    is_ended = False
+
+    def interrupt(number: int, _: object) -> None:
+        nonlocal is_ended
+        is_ended = True
+        signal.signal(number, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if is_ended:
+            sys.stdout.flush()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGTERM)
+
+
+@ended_by_sigterm()
 def run_source(context: click.Context, nvcc: str, given: dict[str, Any]) -> int:
     """Build a file and run it; the exit status."""
     from ptxlab.programs.building import build
