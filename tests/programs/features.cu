@@ -183,6 +183,55 @@ void driver() {
     CHECK(cudaFree(d));
     printf("%d %d %d\n", count, loaded, host);
 }
+__global__ void sample_bytes(cudaTextureObject_t texture, float* out) {
+    out[threadIdx.y * 8 + threadIdx.x] = tex2D<float>(texture, threadIdx.x + 0.5f, threadIdx.y + 0.5f);
+}
+void driver_arrays() {  // an array of 8-bit integers, which a texture reads as fractions of 255
+    unsigned char texels[4][8], part[2][4];
+    for (int i = 0; i < 32; i++) texels[i / 8][i % 8] = i * 8;
+    CUDA_ARRAY_DESCRIPTOR shape = {8, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1};
+    CUarray array;
+    cuArrayCreate(&array, &shape);
+    CUDA_MEMCPY2D there = {}, back = {};
+    there.srcMemoryType = CU_MEMORYTYPE_HOST, there.srcHost = texels, there.srcPitch = 8;
+    there.dstMemoryType = CU_MEMORYTYPE_ARRAY, there.dstArray = array, there.WidthInBytes = 8, there.Height = 4;
+    back.srcMemoryType = CU_MEMORYTYPE_ARRAY, back.srcArray = array, back.srcXInBytes = 2, back.srcY = 1;
+    back.dstMemoryType = CU_MEMORYTYPE_HOST, back.dstHost = part, back.dstPitch = 4, back.WidthInBytes = 4, back.Height = 2;
+    cuMemcpy2D(&there), cuMemcpy2DUnaligned(&back);
+    CUDA_RESOURCE_DESC from = {};
+    from.resType = CU_RESOURCE_TYPE_ARRAY, from.res.array.hArray = array;
+    CUDA_TEXTURE_DESC how = {};
+    CUtexObject texture;
+    CUresult made = cuTexObjectCreate(&texture, &from, &how, nullptr);
+    CUdeviceptr out;
+    cuMemAlloc(&out, 128);
+    sample_bytes<<<1, dim3(8, 4)>>>(texture, (float*)out);
+    float got[32];
+    cuMemcpyDtoH(got, out, 128), cuMemFree(out);
+    cuTexObjectDestroy(texture), cuArrayDestroy(array);
+    printf("%d %g %g %d %d\n", made, got[1] * 255, got[31] * 255, part[0][0], part[1][3]);
+}
+void driver_streams() {
+    int least, greatest, priority, calls = 0, value = 0;
+    unsigned type = 0;
+    const char* name;
+    CUdeviceptr x, base;
+    size_t size;
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec ready;
+    cuMemAlloc(&x, 64), cuMemGetAddressRange(&base, &size, x + 12);
+    cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, x);
+    cuCtxGetStreamPriorityRange(&least, &greatest), cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, greatest);
+    cuStreamGetPriority(stream, &priority);
+    cuLaunchHostFunc(stream, [](void* data) { *(int*)data += 10; }, &calls), cuStreamSynchronize(stream);
+    cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), cuMemsetD16Async(x, 3, 32, stream);
+    cuStreamEndCapture(stream, &graph), cuGraphInstantiate(&ready, graph, 0), cuGraphLaunch(ready, stream);
+    cuStreamSynchronize(stream), cuMemcpyDtoH(&value, x + 8, 4);
+    cuGraphExecDestroy(ready), cuGraphDestroy(graph), cuStreamDestroy(stream), cuMemFree(x);
+    cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &name);
+    printf("%d %zu %u %d %d %x %s\n", base == x, size, type, priority == greatest, calls, value, name);
+}
 void unsupported() {
     cudaIpcEventHandle_t handle;
     cudaEvent_t event;
@@ -195,7 +244,8 @@ void unsupported() {
 int main(int argc, char** argv) {
     static const struct { const char* name; void (*run)(); } cases[] = {
         CASE(memory), CASE(managed), CASE(output), CASE(cooperative), CASE(clusters), CASE(graphs), CASE(textures),
-        CASE(properties), CASE(registered), CASE(driver), CASE(unsupported),
+        CASE(properties), CASE(registered), CASE(driver), CASE(driver_arrays),
+        CASE(driver_streams), CASE(unsupported),
     };
     for (auto& one : cases)
         if (argc > 1 && !strcmp(one.name, argv[1])) one.run();

@@ -57,7 +57,7 @@ def build(path: Path, program: Path, target: str | None, options: Sequence[str])
     source = Source(str(path), read_text(path))
     found = read_log(outcome.text, source, [str(path.absolute())], ())
     if outcome.status and not any(one.level == "error" for one in found):
-        found += _undefined(outcome.text, source, path)
+        found += _undefined(outcome.text, source, path, options)
     if outcome.status and not any(one.level == "error" for one in found):
         said = [line for line in outcome.text.strip().split("\n") if line][:4] or ["it said nothing"]
         found.append(error("cuda-error", "nvcc could not build the program", None, notes=said))
@@ -66,11 +66,11 @@ def build(path: Path, program: Path, target: str | None, options: Sequence[str])
     return found
 
 
-def _undefined(log: str, source: Source, path: Path) -> list[Diagnostic]:
+def _undefined(log: str, source: Source, path: Path, options: Sequence[str]) -> list[Diagnostic]:
     """What the linker did not find, each once, where the source uses it; files beside it may define it."""
     found = {one["name"]: one["place"] or "" for one in reversed([*_UNDEFINED.finditer(log)])}
     names = {re.split(r"[(<\[]", name)[0].split("::")[-1] for name in found}
-    words = shlex.quote(" ".join(_defining(names, path)) or "OTHER.cu -lLIBRARY")
+    words = shlex.quote(" ".join([*options, *(_defining(names, path) or ["OTHER.cu", "-lLIBRARY"])]))
     helps = [f"name what defines it: `ptxlab run {path} --nvcc {words}`"]
     said = []
     for name, place in reversed(found.items()):

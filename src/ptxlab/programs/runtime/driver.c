@@ -87,6 +87,18 @@ API CUresult cuDevicePrimaryCtxRetain(CUcontext *into, CUdevice device) {
   return CUDA_SUCCESS;
 }
 API CUresult cuDevicePrimaryCtxRelease(CUdevice device) { (void)device; return CUDA_SUCCESS; }
+API CUresult cuDevicePrimaryCtxReset(CUdevice device) { (void)device; return CUDA_SUCCESS; }
+API CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) { (void)device, (void)flags; return CUDA_SUCCESS; }
+API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *is_active) { (void)device; *flags = 0, *is_active = 1; return CUDA_SUCCESS; }
+API CUresult cuCtxGetApiVersion(CUcontext context, unsigned *into) { (void)context; *into = CUDA_VERSION; return CUDA_SUCCESS; }
+API CUresult cuCtxGetFlags(unsigned *into) { *into = 0; return CUDA_SUCCESS; }
+API CUresult cuCtxGetLimit(size_t *into, CUlimit limit) { FROM(cudaDeviceGetLimit(into, (enum cudaLimit)limit)); }
+API CUresult cuCtxSetLimit(CUlimit limit, size_t value) { FROM(cudaDeviceSetLimit((enum cudaLimit)limit, value)); }
+API CUresult cuCtxSetCacheConfig(CUfunc_cache config) { FROM(cudaDeviceSetCacheConfig((enum cudaFuncCache)config)); }
+API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) { FROM(cudaDeviceGetStreamPriorityRange(least, greatest)); }
+API CUresult cuDeviceGetPCIBusId(char *into, int size, CUdevice device) { FROM(cudaDeviceGetPCIBusId(into, size, device)); }
+API CUresult cuProfilerStart(void) { FROM(cudaProfilerStart()); }
+API CUresult cuProfilerStop(void) { FROM(cudaProfilerStop()); }
 
 API CUresult cuDeviceCanAccessPeer(int *into, CUdevice device, CUdevice peer) { FROM(cudaDeviceCanAccessPeer(into, device, peer)); }
 API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
@@ -106,7 +118,20 @@ API CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr
   FROM(cudaMemcpyPeerAsync((void *)to, device_of(to_context), (void *)from, device_of(from_context), size, stream));
 }
 
-API CUresult cuGetErrorName(CUresult error, const char **into) { *into = error ? cudaGetErrorName((cudaError_t)error) : "CUDA_SUCCESS"; return CUDA_SUCCESS; }
+#define NAMED(error) case error: *into = #error; return CUDA_SUCCESS
+API CUresult cuGetErrorName(CUresult error, const char **into) {
+  switch (error) {
+    NAMED(CUDA_SUCCESS); NAMED(CUDA_ERROR_INVALID_VALUE); NAMED(CUDA_ERROR_OUT_OF_MEMORY); NAMED(CUDA_ERROR_NOT_INITIALIZED);
+    NAMED(CUDA_ERROR_NO_DEVICE); NAMED(CUDA_ERROR_INVALID_DEVICE); NAMED(CUDA_ERROR_INVALID_IMAGE); NAMED(CUDA_ERROR_INVALID_CONTEXT);
+    NAMED(CUDA_ERROR_NO_BINARY_FOR_GPU); NAMED(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED); NAMED(CUDA_ERROR_INVALID_PTX);
+    NAMED(CUDA_ERROR_FILE_NOT_FOUND); NAMED(CUDA_ERROR_INVALID_HANDLE); NAMED(CUDA_ERROR_NOT_FOUND); NAMED(CUDA_ERROR_NOT_READY);
+    NAMED(CUDA_ERROR_ILLEGAL_ADDRESS); NAMED(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES); NAMED(CUDA_ERROR_LAUNCH_TIMEOUT);
+    NAMED(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED); NAMED(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED); NAMED(CUDA_ERROR_ASSERT);
+    NAMED(CUDA_ERROR_ILLEGAL_INSTRUCTION); NAMED(CUDA_ERROR_MISALIGNED_ADDRESS); NAMED(CUDA_ERROR_LAUNCH_FAILED);
+    NAMED(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE); NAMED(CUDA_ERROR_NOT_SUPPORTED); NAMED(CUDA_ERROR_UNKNOWN);
+    default: *into = 0; return CUDA_ERROR_INVALID_VALUE;
+  }
+}
 API CUresult cuGetErrorString(CUresult error, const char **into) { *into = cudaGetErrorString((cudaError_t)error); return CUDA_SUCCESS; }
 
 // --- Modules.
@@ -186,6 +211,12 @@ API CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) { (v
 API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *into, CUfunction function, int block, size_t shared) {
   FROM(cudaOccupancyMaxActiveBlocksPerMultiprocessor(into, function, block, shared));
 }
+API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *into, CUfunction function, int block, size_t shared, unsigned flags) {
+  FROM(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(into, function, block, shared, flags));
+}
+API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *into, CUfunction function, int blocks, int size) {
+  FROM(cudaOccupancyAvailableDynamicSMemPerBlock(into, function, blocks, size));
+}
 API CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, CUoccupancyB2DSize call, size_t shared, int limit) {
   Function *one = function_of(function);
   WANTED(one && !know(one), CUDA_ERROR_INVALID_HANDLE);
@@ -222,6 +253,39 @@ API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) { FROM(cuda
 API CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t size, CUstream stream) { FROM(cudaMemcpyAsync((void *)to, from, size, cudaMemcpyHostToDevice, stream)); }
 API CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t size, CUstream stream) { FROM(cudaMemcpyAsync(to, (void *)from, size, cudaMemcpyDeviceToHost, stream)); }
 API CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) { FROM(cudaMemcpyAsync((void *)to, (void *)from, size, cudaMemcpyDeviceToDevice, stream)); }
+API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) { FROM(cudaMemcpyAsync((void *)to, (void *)from, size, cudaMemcpyDefault, stream)); }
+API CUresult cuMemHostRegister(void *pointer, size_t size, unsigned flags) { FROM(cudaHostRegister(pointer, size, flags)); }
+API CUresult cuMemHostUnregister(void *pointer) { FROM(cudaHostUnregister(pointer)); }
+API CUresult cuMemPrefetchAsync(CUdeviceptr from, size_t size, CUmemLocation to, unsigned flags, CUstream stream) {
+  FROM(cudaMemPrefetchAsync((void *)from, size, (struct cudaMemLocation){.type = (enum cudaMemLocationType)to.type, .id = to.id}, flags, stream));
+}
+API CUresult cuMemAdvise(CUdeviceptr from, size_t size, CUmem_advise advice, CUmemLocation to) {
+  FROM(cudaMemAdvise((void *)from, size, (enum cudaMemoryAdvise)advice, (struct cudaMemLocation){.type = (enum cudaMemLocationType)to.type, .id = to.id}));
+}
+API CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
+  Allocation *one = is_device_address(pointer) ? allocation_at(pointer) : 0;
+  WANTED(one && !one->freed, CUDA_ERROR_NOT_FOUND);
+  if (base) *base = one->base;
+  if (size) *size = one->size;
+  return CUDA_SUCCESS;
+}
+API CUresult cuPointerGetAttribute(void *into, CUpointer_attribute attribute, CUdeviceptr pointer) {
+  Allocation *one = is_device_address(pointer) ? allocation_at(pointer) : 0;
+  WANTED(one && !one->freed, CUDA_ERROR_INVALID_VALUE);
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)into = CONTEXT(one->device); break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(unsigned *)into = one->kind != MANAGED && host_may_touch(one) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)into = pointer; break;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: WANTED(host_may_touch(one), CUDA_ERROR_INVALID_VALUE); *(void **)into = (void *)pointer; break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)into = one->kind == MANAGED; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)into = one->device; break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)into = one->base; break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)into = one->size; break;
+    case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned *)into = 1; break;
+    default: unsupported("cuPointerGetAttribute of such an attribute");
+  }
+  return CUDA_SUCCESS;
+}
 static CUresult filled(const char *name, CUdeviceptr to, unsigned value, int element, size_t count, CUstream stream) {
   FROM(issue(&(Operation){.kind = FILL, .name = name, .to = (void *)to, .value = value, .element = element, .width = count * element,
                           .height = 1, .depth = 1, .to_pitch = count * element}, stream));
@@ -230,11 +294,27 @@ API CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) { ret
 API CUresult cuMemsetD16(CUdeviceptr to, unsigned short value, size_t count) { return filled("cuMemsetD16", to, value, 2, count, 0); }
 API CUresult cuMemsetD32(CUdeviceptr to, unsigned value, size_t count) { return filled("cuMemsetD32", to, value, 4, count, 0); }
 API CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) { return filled("cuMemsetD8Async", to, value, 1, count, stream); }
+API CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) { return filled("cuMemsetD16Async", to, value, 2, count, stream); }
 API CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) { return filled("cuMemsetD32Async", to, value, 4, count, stream); }
 
 // --- Streams, events, launches.
 
 API CUresult cuStreamCreate(CUstream *into, unsigned flags) { FROM(cudaStreamCreateWithFlags(into, flags)); }
+API CUresult cuStreamCreateWithPriority(CUstream *into, unsigned flags, int priority) { FROM(cudaStreamCreateWithPriority(into, flags, priority)); }
+API CUresult cuStreamGetPriority(CUstream stream, int *into) { FROM(cudaStreamGetPriority(stream, into)); }
+API CUresult cuStreamGetFlags(CUstream stream, unsigned *into) { FROM(cudaStreamGetFlags(stream, into)); }
+API CUresult cuStreamGetCtx(CUstream stream, CUcontext *into) { *into = CONTEXT(device_of_stream(stream)); return CUDA_SUCCESS; }
+API CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback call, void *data, unsigned flags) {
+  FROM(cudaStreamAddCallback(stream, (cudaStreamCallback_t)call, data, flags));  // the errors have the same numbers where one can happen
+}
+API CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *data) { FROM(cudaLaunchHostFunc(stream, (cudaHostFn_t)call, data)); }
+API CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) { FROM(cudaStreamBeginCapture(stream, (enum cudaStreamCaptureMode)mode)); }
+API CUresult cuStreamEndCapture(CUstream stream, CUgraph *into) { FROM(cudaStreamEndCapture(stream, into)); }
+API CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *into) { FROM(cudaStreamIsCapturing(stream, (enum cudaStreamCaptureStatus *)into)); }
+API CUresult cuGraphInstantiateWithFlags(CUgraphExec *into, CUgraph graph, unsigned long long flags) { FROM(cudaGraphInstantiateWithFlags(into, graph, flags)); }
+API CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) { FROM(cudaGraphLaunch(graph, stream)); }
+API CUresult cuGraphExecDestroy(CUgraphExec graph) { FROM(cudaGraphExecDestroy(graph)); }
+API CUresult cuGraphDestroy(CUgraph graph) { FROM(cudaGraphDestroy(graph)); }
 API CUresult cuStreamDestroy(CUstream stream) { FROM(cudaStreamDestroy(stream)); }
 API CUresult cuStreamSynchronize(CUstream stream) { FROM(cudaStreamSynchronize(stream)); }
 API CUresult cuStreamQuery(CUstream stream) { FROM(cudaStreamQuery(stream)); }
