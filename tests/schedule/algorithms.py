@@ -3,7 +3,7 @@
 # ruff: noqa: F821 - the names of sizes and loops are those of the algorithms
 # mypy: ignore-errors
 
-from ptxlab.schedule import algorithm, bf16, e4m3, e5m2, f16, f32
+from ptxlab.schedule import algorithm, bf16, e4m3, e5m2, f16, f32, nvfp4
 
 
 @algorithm
@@ -160,8 +160,36 @@ def causal_sums(x: f32["n", "n"], y: f32["n"], z: f32["n", "n"]):
                 z[i, h] = x[i, h] * 2.0
 
 
+@algorithm
+def linear_of_fours(a: nvfp4["m", "k"], b: nvfp4["n", "k"], c: f16["m", "n"], bias: f32["n"]):
+    for i, j in grid(m, n):
+        c[i, j] = sum(a[i, x] * b[j, x] for x in range(k)) + bias[j]
+
+
+@algorithm
+def log_sum(x: f32["m", "n"], y: f32["m"], z: f32["m"]):
+    for i in range(m):
+        top = max(x[i, j] for j in range(n))
+        for j in range(n):
+            p = exp((x[i, j] - top) * 0.5)
+        y[i] = top + 2.0 * log(sum(p for j in range(n)))
+        z[i] = sum(p * x[i, j] for j in range(n))
+
+
+@algorithm
+def weighted(s: f32["m", "n"], v: f32["n", "k"], o: f32["m", "k"]):
+    for i in range(m):
+        top = max(s[i, j] for j in range(n))
+        for j in range(n):
+            p = exp(s[i, j] - top)
+        total = sum(p for j in range(n))
+        for c in range(k):
+            o[i, c] = sum(p * v[j, c] for j in range(n)) / total
+
+
 ALGORITHMS = [
     matmul, matmul_by_columns, matmul_of_halves, linear, batched, gemv, gemv_transposed, scale, gelu, add_rows,
     transpose, reverse, row_sum, row_range, column_mean, softmax, rms_norm, layer_norm, convolution, convolution_same,
     causal_sums, linear_of_eights,
 ]  # fmt: skip
+NEED_STEPS = [linear_of_fours, log_sum, weighted]  # one thread alone does not compute these

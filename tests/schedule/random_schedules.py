@@ -21,8 +21,18 @@ from typing import Any
 
 from ptxlab.report import PtxError
 from ptxlab.schedule import Schedule, launching, schedule
-from tests.schedule.algorithms import ALGORITHMS, linear, linear_of_eights, matmul_of_halves
+from tests.schedule.algorithms import (
+    ALGORITHMS,
+    NEED_STEPS,
+    linear,
+    linear_of_eights,
+    linear_of_fours,
+    log_sum,
+    matmul_of_halves,
+    weighted,
+)
 
+PRODUCTS, ONLINE = (matmul_of_halves, linear, linear_of_eights), (log_sum, weighted)
 TILES = (2, 3, 4, 5, 8, 16, 32)
 LARGEST = 70  # extent that is drawn, where a tile has less than 128 rows
 PROVED = 0.1
@@ -33,7 +43,7 @@ SECONDS = 200  # that one schedule may take
 
 def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
     """A schedule of some steps that were not refused, and the reasons of those that were."""
-    algorithm = chance.choice(ALGORITHMS)
+    algorithm = chance.choice([*ALGORITHMS, *NEED_STEPS])
     fixed = {size: chance.choice((8, 12, 33)) for size in algorithm.sizes if chance.random() < 0.15}
     made = schedule(algorithm, "sm_100a" if chance.random() < 0.3 else "sm_90a", **fixed)
     refused: list[str] = []
@@ -48,7 +58,9 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
             return False
         return True
 
-    if algorithm in (matmul_of_halves, linear, linear_of_eights) and chance.random() < 0.7:
+    if algorithm in ONLINE and chance.random() < 0.7:
+        attempt("online", "j")
+    if algorithm is linear_of_fours or (algorithm in PRODUCTS and chance.random() < 0.7):
         draw_tensor(made, attempt, chance)
         return made, refused
     for number in range(chance.randint(0, 4)):
@@ -84,16 +96,18 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
 
 def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Random) -> None:
     """Steps for tensor cores, most of which fit."""
-    eights = made.algorithm is linear_of_eights
+    eights, fours = made.algorithm is linear_of_eights, made.algorithm is linear_of_fours
     later = "wgmma" if made.target == "sm_90a" else "tcgen05"
-    unit = chance.choice(("mma.sync", later) if not eights else (later,))
+    unit = chance.choice(("mma.sync", later) if not eights and not fours else (later,))
     rows = {"wgmma": 64, "tcgen05": 128}.get(unit) or chance.choice((16, 32))
     columns = chance.choice((8, 16, 24, 32, 64) if unit != "tcgen05" else (16, 32, 48, 64))
+    columns = 128 if fours else columns
     attempt("tile", i=rows * chance.choice((1, 1, 2)), j=columns * chance.choice((1, 1, 2)))
     attempt("blocks")
     if attempt("tile", i=rows, j=columns):
         attempt("threads")
-    depth, blocks = chance.choice((32, 64, 128) if eights else (16, 32, 64)), chance.choice((1, 1, 1, 2, 3))
+    depths = (64, 128, 256) if fours else (32, 64, 128) if eights else (16, 32, 64)
+    depth, blocks = chance.choice(depths), chance.choice((1, 1, 1, 2, 3))
     if blocks > 1:
         attempt("tile", x=depth * blocks)
         attempt("tile", x=depth)
@@ -101,7 +115,7 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
     else:
         attempt("tile", x=depth)
     attempt("tensorize", unit)
-    wide = depth if eights else 2 * depth
+    wide = depth // 2 if fours else depth if eights else 2 * depth
     layout: dict[str, Any] = {"swizzle": f"{chance.choice((wide, wide, 32, 64))}B"}
     if chance.random() < (0.1 if unit == later else 0.5):
         layout = {"pad": chance.choice((0, 8, 8, 2))}
@@ -126,7 +140,7 @@ def sizes_of(made: Schedule, chance: random.Random) -> dict[str, int]:
     """Sizes that are any, or multiples of tiles."""
     found = {}
     for size in made.algorithm.sizes:
-        step = chance.choice((1, 4, 8, 16))
+        step = 32 if made.algorithm is linear_of_fours and size == "k" else chance.choice((1, 4, 8, 16))
         most = 2 * LARGEST if made.state.unit == "tcgen05" else LARGEST
         found[size] = max(step, chance.randint(1, most) // step * step)
     return {**found, **made.sizes}
@@ -167,7 +181,7 @@ def attempt(seed: int, proved: float = 0.0) -> dict[str, Any]:
         sizes = found["sizes"] = sizes_of(made, chance)
         launching.SMS = found["sms"] = chance.choice((2, 5, 132))
         made.check(seeds=2, symbolic=False, **sizes)
-        if chance.random() < proved:
+        if chance.random() < proved and made.algorithm is not linear_of_fours:  # it has no plain kernel
             made.check(seeds=0, **small(made, sizes))
     except Exception:  # any of them is a defect, and is reported
         found["wrong"] = traceback.format_exc()[-3000:]

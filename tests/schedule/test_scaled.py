@@ -115,6 +115,7 @@ GIVEN = by_tma().arguments({"m": 8, "n": 8, "k": 64})
         (lambda: by_tma().check(m=8, n=8, k=64), "use `check(symbolic=False)`"),
         (lambda: by_tma().check(symbolic=False, k=33), "k in steps of 32"),
         (lambda: by_tma().launch(GIVEN[0].stored, *GIVEN[1:]), "expected a pair: numbers and scale factors"),
+        (lambda: by_tma().launch(([1], [2]), *GIVEN[1:]), "`a`: 'list' object has no attribute 'shape'"),
         (lambda: by_tma().launch((GIVEN[0].stored, GIVEN[0].stored), *GIVEN[1:]), "scale factors of `a` are uint8"),
         (lambda: by_tma().launch(*GIVEN[:2], np.empty((8, 9), np.float16)), "expected (8, 8) for m = 8"),
         (lambda: by_tma().check(symbolic=False, m=0, n=8, k=64), "no elements"),

@@ -11,28 +11,13 @@ from contextlib import contextmanager
 
 from ptxlab.author import Pointer, b8, b64, ptx, s32, u16
 from ptxlab.author.emit import emit
+from ptxlab.schedule import tree
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import during, source_of
 from ptxlab.schedule.elements import synchronize_cluster
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.synchronize import BLOCK
 from ptxlab.schedule.tensor_memory import commit, free, wait, write_accumulators, write_multiplied, write_tensor_memory
-from ptxlab.schedule.tree import (
-    BYTES,
-    Accumulators,
-    Arrival,
-    Asynchronous,
-    Barrier,
-    Fence,
-    Fill,
-    Loop,
-    Multiplied,
-    Node,
-    Release,
-    Transfer,
-    Vacancy,
-    walk,
-)
 from ptxlab.schedule.walk import WARP
 from ptxlab.schedule.writing import Writing
 
@@ -70,14 +55,14 @@ def _write_ring(w: Writing) -> None:
             ptx.mbarrier.init.shared.b64(w.full.at(stage), 1)
 
 
-def _synchronizes(body: list[Node]) -> bool:
+def _synchronizes(body: list[tree.Node]) -> bool:
     """Whether all threads wait for each other before the first of them waits at an mbarrier."""
     for node in body:
-        if isinstance(node, Loop) and any(isinstance(inner, Arrival) for inner, _ in walk(node.body)):
+        if isinstance(node, tree.Loop) and any(isinstance(inner, tree.Arrival) for inner, _ in tree.walk(node.body)):
             return _synchronizes(node.body)
-        if isinstance(node, Arrival):
+        if isinstance(node, tree.Arrival):
             return False
-        if isinstance(node, Barrier) and node.level == BLOCK:
+        if isinstance(node, tree.Barrier) and node.level == BLOCK:
             return True
     return False
 
@@ -105,57 +90,57 @@ def role(w: Writing, does: str) -> Iterator[None]:
     w.ring = None
 
 
-def write_asynchronous(w: Writing, node: Asynchronous) -> None:
+def write_asynchronous(w: Writing, node: tree.Asynchronous) -> None:
     """Write a copy by TMA, or a wait."""
     step = w.state.pipeline.step
     match node:
-        case Transfer():
+        case tree.Transfer():
             _write_transfer(w, node)
-        case Arrival() if w.state.specialized:
+        case tree.Arrival() if w.state.specialized:
             w.comment("until the copies of this iteration have arrived", step)
             w.reading.wait()
-        case Arrival():
+        case tree.Arrival():
             w.comment("until the copies of this iteration have arrived", step)
             assert w.ring is not None
             wait(w.full.at(w.ring[0]), w.parity)
-        case Vacancy():
+        case tree.Vacancy():
             w.comment("derived: all warps have read the slot before it is filled again")
             w.filling.wait()
-        case Release("now"):
+        case tree.Release("now"):
             w.comment("derived: the slot has been read")
             w.read.release(w.state.together())
             w.reading.advance()
-        case Release("multiplied"):
+        case tree.Release("multiplied"):
             w.comment("derived: when these multiplications are complete, the slot has been read")
             commit(w.reading.barrier, w.state.together())
             w.reading.advance()
-        case Release("before"):
+        case tree.Release("before"):
             w.comment("derived: the slot of the iteration before has been read")
             first = 0 if w.pieces is None else w.pieces.first.view(s32)
             with ptx.when(w.addresses.registers[w.state.pipeline.at] > first):
                 w.read.release(w.state.together())
             w.reading.advance()
-        case Release():
+        case tree.Release():
             w.comment("derived: the last slot has been read")
             w.read.release(w.state.together())
-        case Accumulators():
+        case tree.Accumulators():
             write_accumulators(w, node)
-        case Multiplied():
+        case tree.Multiplied():
             which = "of the iteration before" if node.pending else "so far"
             w.comment(f"derived: until the multiplications {which} are complete")
             if w.state.unit == "tcgen05":
                 write_multiplied(w, node)
             else:
                 ptx.wgmma.wait_group.sync.aligned(node.pending)
-        case Fence(waited=True):
+        case tree.Fence(waited=True):
             w.comment("derived: loads from tensor memory are after this wait")
             ptx.tcgen05.fence__after_thread_sync()
-        case Fence():
+        case tree.Fence():
             w.comment("derived: what was copied is visible to tensor cores, which read by another proxy")
             emit("fence.proxy.async.shared::cta", [])
 
 
-def _write_transfer(w: Writing, node: Transfer) -> None:
+def _write_transfer(w: Writing, node: tree.Transfer) -> None:
     fill = node.fills[0]
     boxes = " and ".join(f"{' x '.join(map(str, f.buffer.shape))} of {f.buffer.stage.array}" for f in node.fills)
     w.comment(f"{boxes} by TMA", w.state.pipeline.step)
@@ -176,9 +161,9 @@ def _write_transfer(w: Writing, node: Transfer) -> None:
             _copy(w, one, place, slot, barrier)
 
 
-def _copy(w: Writing, fill: Fill, place: list[Value], slot: Value, barrier: Pointer) -> None:
+def _copy(w: Writing, fill: tree.Fill, place: list[Value], slot: Value, barrier: Pointer) -> None:
     """Copy a box, one panel of it after the other."""
-    buffer, size = fill.buffer, BYTES[fill.buffer.element]
+    buffer, size = fill.buffer, tree.BYTES[fill.buffer.element]
     start = w.addresses.memory[w.plan.buffers.index(buffer)]
     target = (
         start + slot * (buffer.size * size)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptxlab.author.lines import refuse
 from ptxlab.equal import Verdict, equal
 from ptxlab.schedule.launching import launch_of, random_arguments
 from ptxlab.schedule.reference import compute
-from ptxlab.schedule.state import here
+from ptxlab.schedule.state import refuse_here
 from ptxlab.schedule.statements import Algorithm, loads
 from ptxlab.schedule.tree import BYTES
 
@@ -58,7 +57,7 @@ def check_function(schedule: Schedule, plain: Schedule, sizes: Mapping[str, int]
 
 def _refuse_wrong(schedule: Schedule, what: str, sizes: Mapping[str, int]) -> None:
     text = ", ".join(f"{name} = {value}" for name, value in sizes.items())
-    refuse("wrong-schedule", f"{schedule!r} is wrong for {text}: {what}", position=here())
+    refuse_here("wrong-schedule", f"{schedule!r} is wrong for {text}: {what}")
 
 
 def _is_read(algorithm: Algorithm, name: str) -> bool:

@@ -12,7 +12,7 @@ from ptxlab.schedule.exchange import COMBINE, is_owned, own_share, write_exchang
 from ptxlab.schedule.expressions import is_zero, register
 from ptxlab.schedule.lanes import EIGHT, exchange, group_of, lanes_of, limited, moved
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.numbers import expression, key_of
+from ptxlab.schedule.numbers import each, expression, holding, key_of
 from ptxlab.schedule.online import start_online, write_factor, write_rescale, write_weight
 from ptxlab.schedule.operands import masks_together, outside
 from ptxlab.schedule.reference import NEUTRAL
@@ -39,8 +39,14 @@ def write_leaf(w: Writing, leaf: Leaf) -> None:
         if leaf.kind in whole:
             whole[leaf.kind](w, leaf, one)
             return
-        each = {"init": _init, "update": _update, "factor": write_factor, "rescale": write_rescale, "load": write_load}
-        each[leaf.kind](w, one)
+        own = {
+            "init": _init,
+            "update": _update,
+            "factor": write_factor,
+            "rescale": write_rescale,
+            "load": write_load,
+        }
+        own[leaf.kind](w, one)
 
 
 def _init(w: Writing, one: Reduce) -> None:
@@ -58,10 +64,7 @@ def _init(w: Writing, one: Reduce) -> None:
 def _update(w: Writing, one: Reduce) -> None:
     total = w.made[key_of(w, one)]
     limits = [] if _is_neutral(w, one) else outside(w, one.over)
-    when = w.addresses.predicate(limits)
-    if one.condition is not None:
-        holds = expression(w, one.condition)
-        when = holds if when is None else emit("and.pred", [when, holds])
+    when = holding(w, limits, one.condition)
     value = one.value
     if one.operation == "add" and getattr(value, "name", "") == "mul" and hasattr(value, "operands"):
         left, right = (expression(w, part) for part in value.operands)
@@ -110,10 +113,7 @@ def _store(w: Writing, one: Store) -> None:
         if all(key in w.collected for key in group):
             _store_group(w, group)
         return
-    when = w.addresses.predicate(limits)
-    if one.condition is not None:
-        holds = expression(w, one.condition)
-        when = holds if when is None else emit("and.pred", [when, holds])
+    when = holding(w, limits, one.condition)
     element = w.algorithm.arrays[one.array].element
     store_numbers(w.addresses.element(one.array, index), element, [value], when)
 
@@ -175,13 +175,10 @@ def _combine(w: Writing, leaf: Leaf, one: Reduce) -> None:
     """Combine a reduction among threads: by shuffles in a warp, by shared memory among warps."""
     how = combination(w.state, one)
     name = f"{one.name}_of_threads"
-    inner = [loop for loop in leaf.loops if loop not in w.addresses.numbers and loop in w.plan.unrolled]
-    counts = [range(w.state.count(w.state.part(loop)) or 1) for loop in inner]
     part = next(n for n in w.state.threads if w.state.part(n).axis in one.over)
     w.comment(f"{one.name} of all threads that share it", w.state.part(part).step)
     threads = w.state.thread_count
-    for number, numbers in enumerate(product(*counts)):
-        w.addresses.numbers.update(zip(inner, numbers, strict=True))
+    for number in each(w, leaf.loops):
         total = w.made[key_of(w, one)]
         if leaf.kind == "combine":
             for distance in how.shuffles:
@@ -205,5 +202,3 @@ def _combine(w: Writing, leaf: Leaf, one: Reduce) -> None:
                 value = emit("ld.shared.f32", [source], out=f32() if place else total)
                 if place:
                     emit(COMBINE[one.operation], [total, value], out=total)
-        for loop in inner:
-            del w.addresses.numbers[loop]

@@ -6,7 +6,6 @@ others wrote. Where the result is not only stored, or shares do not come out eve
 
 from __future__ import annotations
 
-from itertools import product
 from math import prod
 
 from ptxlab.author import Pointer, b8, f32, ptx, u32
@@ -14,6 +13,7 @@ from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Below, Value
 from ptxlab.schedule.elements import shared_address, store_bits, synchronize_cluster
 from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.numbers import each, key_of
 from ptxlab.schedule.statements import Reduce, Store
 from ptxlab.schedule.synchronize import BLOCK
 from ptxlab.schedule.tree import Leaf
@@ -65,35 +65,29 @@ def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
     """Combine a reduction among the blocks of a cluster, in the order of blocks."""
     step, blocks, found = w.state.part(w.state.cluster).step, w.state.cluster_blocks, _shared(w)
     wanted = _loops(w, one) if found else leaf.loops
-    inner = [loop for loop in wanted if loop not in w.addresses.numbers and loop in w.plan.unrolled]
-    counts = [range(w.state.count(w.state.part(loop)) or 1) for loop in inner]
-    names = [name for name in w.state.serial(one.axes) if name in w.plan.unrolled]
-    totals = []
-    for numbers in product(*counts):
-        chosen = {**w.addresses.numbers, **dict(zip(inner, numbers, strict=True))}
-        totals.append(w.made[one.name, tuple(chosen[name] for name in names)])
+    totals = [w.made[key_of(w, one)] for _ in each(w, wanted)]
     fours = [totals[n : n + FOUR] for n in range(0, len(totals), FOUR)]
     w.comment(f"{one.name} of all blocks of the cluster", step)
     thread = w.thread if w.state.thread_count > 1 else u32(0)
     own = emit("mad.lo.u32", [thread, 16, w.scratch[f"{one.name}_of_blocks"]], out=u32())
-    each = 16 * w.state.thread_count
+    apart = 16 * w.state.thread_count
     if w.plan.reuses_memory and w.state.thread_count > 1:
         w.comment("derived: all threads have read what was staged in this memory")
         w.barrier(BLOCK)
     for number, four in enumerate(fours):
-        store_bits(shared_address(own, each * number), [*four, *four[:1] * (FOUR - len(four))], None)
+        store_bits(shared_address(own, apart * number), [*four, *four[:1] * (FOUR - len(four))], None)
     w.comment("derived: all blocks of the cluster have written their part")
     synchronize_cluster(".aligned")
     others = [emit("mapa.shared::cluster.u32", [own, rank], out=u32()) for rank in range(blocks)]
     if found is None:
-        _add(others, each, list(enumerate(fours)), None, COMBINE[one.operation])
+        _add(others, apart, list(enumerate(fours)), None, COMBINE[one.operation])
     else:
         share = found[1] // FOUR
         rank = w.addresses.registers[w.state.cluster]
         for block in range(blocks):
             with ptx.when(rank == block):
                 numbered = list(enumerate(fours))[share * block : share * (block + 1)]
-                _add(others, each, numbered, block, COMBINE[one.operation])
+                _add(others, apart, numbered, block, COMBINE[one.operation])
     w.comment("derived: all blocks of the cluster have read it, before it is overwritten or its block is over")
     synchronize_cluster(".aligned")
 

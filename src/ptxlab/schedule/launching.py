@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxlab.author.lines import refuse
+from ptxlab.device.array_types import TORCH_NAMES
 from ptxlab.device.tensor_maps import tensor_map
 from ptxlab.measure import Launch
 from ptxlab.measure.block_scaled import FORMATS, matrix
@@ -17,7 +17,7 @@ from ptxlab.measure.data import Host
 from ptxlab.schedule.emit import shared_bytes
 from ptxlab.schedule.pieces import workspace_words
 from ptxlab.schedule.scaled import Scaled, factors_of
-from ptxlab.schedule.state import State, here
+from ptxlab.schedule.state import State, refuse_here
 from ptxlab.schedule.statements import Algorithm, Array
 from ptxlab.schedule.tree import BYTES
 
@@ -42,7 +42,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
         aligned = aligned and all(_is_mappable(schedule.algorithm.arrays[name], given[name]) for name in staged)
     if scaled and not aligned:
         said = "arrays are not at multiples of 16 bytes, and numbers with scale factors are copied by TMA only"
-        refuse("bad-argument", said, position=here())
+        refuse_here("bad-argument", said)
     made, kernel = schedule.written(multiples, aligned)
     counts = [schedule.state.iterations(name, sizes) for name in schedule.state.blocks]
     together = made.state.together()  # a cluster has all of its blocks, also where tiles are beyond the result
@@ -57,7 +57,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     for count, axis in zip(grid, _GRID, strict=False):
         if count > MOST_BLOCKS[axis]:
             said = f"{count:,} blocks in dimension {axis} of the grid, which has {MOST_BLOCKS[axis]:,} at most"
-            refuse("schedule-limit", said, helps=["use larger tiles, or another order in `blocks`"], position=here())
+            refuse_here("schedule-limit", said, "use larger tiles, or another order in `blocks`")
     for name, one in scaled.items():
         given[name], given[factors_of(name)] = one.mapped
     for name, buffer in made.mapped.items():
@@ -80,7 +80,7 @@ def _named(algorithm: Algorithm, arguments: Sequence[Any]) -> dict[str, Any]:
     """Arguments by the names of parameters, pairs of numbers and factors as one."""
     if len(arguments) != len(algorithm.parameters):
         said = f"`{algorithm.name}` takes {', '.join(algorithm.parameters)}: {len(arguments)} arguments are given"
-        refuse("bad-argument", said, position=here())
+        refuse_here("bad-argument", said)
     given = dict(zip(algorithm.parameters, arguments, strict=True))
     scaled = {name: Scaled(one, given[name]) for name, one in algorithm.arrays.items() if one.element in FORMATS}
     return {**given, **scaled}
@@ -90,11 +90,18 @@ def sizes_of(schedule: Schedule, given: Mapping[str, Any]) -> dict[str, int]:
     """The sizes that arrays have."""
     algorithm = schedule.algorithm
     sizes: dict[str, int] = dict(schedule.sizes)
+    for name in (name for name in given if name not in algorithm.arrays):
+        if not isinstance(given[name], (int, float, np.number)):
+            refuse_here("bad-argument", f"`{name}` is a {type(given[name]).__name__}, expected a number")
     for name, array in algorithm.arrays.items():
         shape = tuple(getattr(given[name], "shape", ()))
         if len(shape) != len(array.extents):
             said = f"`{name}` has {len(shape)} dimensions, expected {len(array.extents)}"
-            refuse("bad-argument", said, position=here())
+            refuse_here("bad-argument", said)
+        wanted = TORCH_NAMES.get(array.element, "")
+        found = str(getattr(given[name], "dtype", wanted)).removeprefix("torch.")
+        if found != wanted:
+            refuse_here("bad-argument", f"`{name}` is of {found}, expected {wanted}")
         for extent, count in zip(array.extents, shape, strict=True):
             if len(extent.terms) == 1 and extent.terms[0][0] not in sizes:
                 size, coefficient = extent.terms[0]
@@ -104,9 +111,9 @@ def sizes_of(schedule: Schedule, given: Mapping[str, Any]) -> dict[str, int]:
         expected = tuple(extent.value(sizes) for extent in array.extents)
         if shape != expected:
             text = ", ".join(f"{key} = {value}" for key, value in sizes.items())
-            refuse("bad-argument", f"`{name}` has shape {shape}, expected {expected} for {text}", position=here())
+            refuse_here("bad-argument", f"`{name}` has shape {shape}, expected {expected} for {text}")
         if not _is_contiguous(given[name]):
-            refuse("bad-argument", f"the rows of `{name}` are not one after the other in memory", position=here())
+            refuse_here("bad-argument", f"the rows of `{name}` are not one after the other in memory")
     return {name: sizes[name] for name in algorithm.sizes}
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from ptxlab.author import ptx, s32, u32
 from ptxlab.author.emit import emit
+from ptxlab.schedule import tree
 from ptxlab.schedule.address import FILL, READ, Place, advance
 from ptxlab.schedule.asynchronous import write_asynchronous
 from ptxlab.schedule.computing import flush, write_leaf
@@ -14,28 +15,10 @@ from ptxlab.schedule.copies import source_of, write_fill
 from ptxlab.schedule.operands import position, write_keep
 from ptxlab.schedule.pieces import write_collect, write_deposit
 from ptxlab.schedule.statements import Store
-from ptxlab.schedule.tree import (
-    BYTES,
-    Ahead,
-    Arrival,
-    Barrier,
-    Buffer,
-    Commit,
-    Fill,
-    Keep,
-    Leaf,
-    Loop,
-    Node,
-    Shared,
-    Turn,
-    Wait,
-    reads,
-    walk,
-)
 from ptxlab.schedule.writing import Writing
 
 
-def write_body(w: Writing, body: Sequence[Node]) -> None:
+def write_body(w: Writing, body: Sequence[tree.Node]) -> None:
     """Write nodes one after the other; what is staged in them is forgotten after."""
     held, kept = dict(w.held), dict(w.kept)
     for node in body:
@@ -43,37 +26,37 @@ def write_body(w: Writing, body: Sequence[Node]) -> None:
     w.held, w.kept = held, kept
 
 
-def _node(w: Writing, node: Node) -> None:
+def _node(w: Writing, node: tree.Node) -> None:
     match node:
-        case Loop():
+        case tree.Loop():
             _loop(w, node)
-        case Leaf():
+        case tree.Leaf():
             write_leaf(w, node)
-        case Fill():
+        case tree.Fill():
             write_fill(w, node)
             if node.iteration is None:
                 w.held[node.buffer.stage.array] = node.buffer, w.plan.buffers.index(node.buffer)
-        case Keep(buffer=None):
+        case tree.Keep(buffer=None):
             write_keep(w, node)
-        case Keep(buffer=buffer):
+        case tree.Keep(buffer=buffer):
             assert buffer is not None
             held, w.held = w.held, {node.stage.array: (buffer, w.plan.buffers.index(buffer))}
             w.addresses.numbers[w.state.prefetch] = 0
             write_keep(w, node)
             del w.addresses.numbers[w.state.prefetch]
             w.held = held
-        case Ahead():
+        case tree.Ahead():
             _ahead(w, node)
-        case Turn():
+        case tree.Turn():
             _advance_ring(w, True)
             for place in [p for p in w.addresses.known if isinstance(p, Place) and p.slot == READ]:
                 _slot(w, place)
-        case Commit():
+        case tree.Commit():
             emit("cp.async.commit_group", [])
-        case Wait():
+        case tree.Wait():
             w.comment("until the copies of this iteration have arrived", w.state.pipeline.step)
             emit("cp.async.wait_group", [node.pending])
-        case Shared():
+        case tree.Shared():
             w.comment("derived: the block with the end of the sum has all of it")
             with ptx.when(w.pieces.end < w.pieces.count):
                 write_deposit(w)
@@ -81,18 +64,18 @@ def _node(w: Writing, node: Node) -> None:
                 with ptx.when(w.pieces.first > 0):
                     write_collect(w)
                 write_body(w, node.body)
-        case Barrier():
+        case tree.Barrier():
             w.comment(f"derived: {node.reason}")
             w.barrier(node.level)
             if node.tensor:
                 emit("tcgen05.fence::after_thread_sync", [])
         case _:
             write_asynchronous(w, node)
-            for buffer in node.buffers if isinstance(node, Arrival) else ():
+            for buffer in node.buffers if isinstance(node, tree.Arrival) else ():
                 w.held[buffer.stage.array] = buffer, w.plan.buffers.index(buffer)
 
 
-def _loop(w: Writing, loop: Loop) -> None:
+def _loop(w: Writing, loop: tree.Loop) -> None:
     name = loop.part.name
     if name in w.plan.unrolled:
         _unrolled(w, loop)
@@ -159,7 +142,7 @@ def _slot(w: Writing, place: Place) -> None:
     buffer = w.plan.buffers[place.buffer]
     start = w.addresses.pointer(Place(place.array, place.index, place.buffer))
     number = w.ring[0 if place.slot == READ else 1]
-    size = buffer.size * BYTES[buffer.element]
+    size = buffer.size * tree.BYTES[buffer.element]
     w.addresses.known[place] = emit("mad.lo.u32", [number, size, start], out=u32())
 
 
@@ -176,7 +159,7 @@ def _advance_ring(w: Writing, needed: bool) -> None:
             emit("xor.b32", [parity, 1], out=parity, when=over)
 
 
-def _ahead(w: Writing, node: Ahead) -> None:
+def _ahead(w: Writing, node: tree.Ahead) -> None:
     """Write an unrolled loop in which each iteration starts with the loads of the next one."""
     name, count, numbers = node.part.name, w.state.count(node.part), w.addresses.numbers
     assert count is not None
@@ -204,14 +187,14 @@ def _ahead(w: Writing, node: Ahead) -> None:
     del numbers[name]
 
 
-def _unrolled(w: Writing, loop: Loop) -> None:
+def _unrolled(w: Writing, loop: tree.Loop) -> None:
     name, count = loop.part.name, w.state.count(loop.part)
     assert count is not None
-    stores = [node for node, _ in walk(loop.body) if isinstance(node, Leaf) and node.kind == "store"]
+    stores = [node for node, _ in tree.walk(loop.body) if isinstance(node, tree.Leaf) and node.kind == "store"]
     collects = w.collected is None and any(s.statement.array in w.state.vectors for s in stores)  # type: ignore[attr-defined]
     if collects:
         w.collected = {}
-    updates = all(isinstance(node, Leaf) and node.kind == "update" for node in loop.body)
+    updates = all(isinstance(node, tree.Leaf) and node.kind == "update" for node in loop.body)
     outer = sum(w.addresses.numbers.values()) % 2
     numbers = range(count)
     # Back and forth: each instruction then shares an operand with the one before.
@@ -225,16 +208,16 @@ def _unrolled(w: Writing, loop: Loop) -> None:
 
 
 def _places(
-    w: Writing, body: Sequence[Node], held: dict[str, tuple[Buffer, int]], kept: frozenset[str]
+    w: Writing, body: Sequence[tree.Node], held: dict[str, tuple[tree.Buffer, int]], kept: frozenset[str]
 ) -> Iterator[Place]:
     """The addresses that a body needs."""
     place = w.addresses.place
     for node in body:
-        if isinstance(node, Loop):
+        if isinstance(node, tree.Loop):
             yield from _places(w, node.body, held, kept)
-        elif isinstance(node, Ahead):
+        elif isinstance(node, tree.Ahead):
             yield from _places(w, [*node.keeps, *node.turn, *node.body], held, kept)
-        elif isinstance(node, Fill):
+        elif isinstance(node, tree.Fill):
             number = w.plan.buffers.index(node.buffer)
             if node.iteration is None:
                 held = {**held, node.buffer.stage.array: (node.buffer, number)}
@@ -242,18 +225,18 @@ def _places(
             for one in w.fills[number]:
                 yield place(node.buffer.stage.array, source_of(w, node, one.box))
                 yield place(node.buffer.stage.array, [one.inside], number, slot)
-        elif isinstance(node, Leaf) and node.kind == "multiply":
+        elif isinstance(node, tree.Leaf) and node.kind == "multiply":
             continue  # it has addresses of its own
-        elif isinstance(node, (Keep, Leaf)):
-            leaves = node.leaves if isinstance(node, Keep) else [node]
+        elif isinstance(node, (tree.Keep, tree.Leaf)):
+            leaves = node.leaves if isinstance(node, tree.Keep) else [node]
             wanted = [
                 load
                 for leaf in leaves
-                for load in reads(leaf)
-                if isinstance(node, Leaf) or load.array == node.stage.array
+                for load in tree.reads(leaf)
+                if isinstance(node, tree.Leaf) or load.array == node.stage.array
             ]
             for load in wanted:
-                if isinstance(node, Leaf) and load.array in kept:
+                if isinstance(node, tree.Leaf) and load.array in kept:
                     continue
                 if load.array in held:
                     buffer, number = held[load.array]
@@ -263,7 +246,7 @@ def _places(
                     )
                 else:
                     yield place(load.array, [w.plan.index(one) for one in load.index])
-            if isinstance(node, Keep):
+            if isinstance(node, tree.Keep):
                 kept |= {node.stage.array}
             elif node.kind == "store":
                 assert isinstance(node.statement, Store)

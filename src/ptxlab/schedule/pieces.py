@@ -51,7 +51,6 @@ class Pieces:
         self.count = w.count(w.state.pipeline.at).view(u32)
         total = tiles * self.count
         self.each, self.rest = total // blocks, total % blocks
-        self.first = self.end = self.tile = u32(0)
 
     def begin(self, block: Value) -> Value:
         """The first iteration of a block, counted through all tiles."""
@@ -72,8 +71,7 @@ class Pieces:
 
 def fours(w: Writing) -> list[list[Value]]:
     """The accumulators of a thread, four at a time."""
-    one = _sum(w.state)
-    totals = [value for (name, _), value in w.made.items() if name == one.name]
+    totals = [value for (name, _), value in w.made.items() if name == _sum(w.state).name]
     return [totals[n : n + FOUR] for n in range(0, len(totals), FOUR)]
 
 

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from ptxlab.author import b32, ptx
-from ptxlab.author.lines import refuse
 from ptxlab.launch.launches import UnsuitedError
 from ptxlab.measure.block_scaled import BLOCK, FORMATS, Format, check, numbers
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.state import Tensor, here
+from ptxlab.schedule.state import Tensor, refuse_here
 from ptxlab.schedule.statements import Algorithm, Array
 from ptxlab.schedule.tree import Buffer
 from ptxlab.schedule.writing import Writing
@@ -45,15 +44,15 @@ class Scaled:
         pair = tuple(given) if isinstance(given, (tuple, list, Scaled)) else ()
         if len(pair) != 2:
             said = f"`{array.name}` is {type(given).__name__}, expected a pair: numbers and scale factors"
-            refuse("bad-argument", said, helps=["`ptxlab.measure.block_scaled` has the layout"], position=here())
+            refuse_here("bad-argument", said, "`ptxlab.measure.block_scaled` has the layout")
         self.stored, self.factors = pair
         self.format: Format = FORMATS[array.element]
         try:
             self.shape = check(f"`{array.name}`", self.format, self.stored, self.factors)
-        except UnsuitedError as problem:
-            refuse("bad-argument", str(problem), position=here())
+        except (UnsuitedError, TypeError, AttributeError, IndexError) as problem:
+            refuse_here("bad-argument", f"`{array.name}`: {problem}")
         if not self.shape[0]:
-            refuse("bad-argument", f"`{array.name}` has no elements, which TMA does not copy", position=here())
+            refuse_here("bad-argument", f"`{array.name}` has no elements, which TMA does not copy")
 
     def __iter__(self) -> Any:
         return iter((self.stored, self.factors))
@@ -74,8 +73,8 @@ def refuse_scaled(algorithm: Algorithm, mapped: Collection[str] = (), why: str =
     for name, array in algorithm.arrays.items():
         if array.element in FORMATS and name not in mapped:
             said = f"`{name}` is of {array.element}, which `tcgen05` multiplies, after copies by TMA{why}"
-            helps = ['`tensorize("tcgen05")`, `stage(..., swizzle="128B")`, `pipeline(by="tma")`, for `sm_100a`']
-            refuse("illegal-step", said, helps=helps, position=here())
+            help = '`tensorize("tcgen05")`, `stage(..., swizzle="128B")`, `pipeline(by="tma")`, for `sm_100a`'
+            refuse_here("illegal-step", said, help)
 
 
 def packed_box(box: Buffer) -> Buffer:

@@ -12,13 +12,14 @@ s.check()
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, Self
 
 from ptxlab.author import Kernel
-from ptxlab.author.lines import SourcePosition, refuse
+from ptxlab.author.lines import SourcePosition
 from ptxlab.device.record import Record
 from ptxlab.draw.picture import Picture
 from ptxlab.draw.timeline import TimelinePicture, timeline
@@ -36,7 +37,7 @@ from ptxlab.schedule.launching import launch_of, multiples_of, random_arguments,
 from ptxlab.schedule.plan import plan
 from ptxlab.schedule.scaled import refuse_scaled
 from ptxlab.schedule.search import Judge, Search, search
-from ptxlab.schedule.state import State, here
+from ptxlab.schedule.state import State, here, quoted, refuse_here
 from ptxlab.schedule.statements import Algorithm
 from ptxlab.schedule.steps.blocks import blocks
 from ptxlab.schedule.steps.cluster import cluster
@@ -81,6 +82,13 @@ class Step:
     def take(self, state: State) -> State:
         """The state after it."""
         state = replace(state, position=self.position)
+        if self.name not in STEPS:
+            state.refuse("illegal-step", f"there is no step `{self.name}`", f"steps are {', '.join(STEPS)}")
+        takes = signature(STEPS[self.name])
+        try:
+            takes.bind(state, *self.arguments, **dict(self.options))
+        except TypeError as problem:
+            state.refuse("illegal-step", f"`{self.name}`: {problem}", f"it takes {', '.join([*takes.parameters][1:])}")
         after = STEPS[self.name](state, *self.arguments, **dict(self.options))
         return replace(after, steps=(*state.steps, str(self)))
 
@@ -101,7 +109,7 @@ class Schedule:
     def __init__(self, algorithm: Algorithm, target: str, sizes: Mapping[str, int], position: SourcePosition) -> None:
         self.algorithm = algorithm
         self.target = target
-        self.sizes = dict(sizes)
+        self.sizes = checked_sizes(algorithm, sizes)
         self.steps: tuple[Step, ...] = ()
         self._states = [State.start(algorithm, target, sizes, position)]
         self._kernels: dict[Any, tuple[Plan, Kernel]] = {}
@@ -197,8 +205,8 @@ class Schedule:
 
     def undo(self, steps: int = 1) -> Self:
         """Take back the last steps."""
-        if not 0 <= steps <= len(self.steps):
-            refuse("illegal-step", f"{steps} of {len(self.steps)} steps are to be undone", position=here())
+        if not isinstance(steps, int) or not 0 <= steps <= len(self.steps):
+            refuse_here("illegal-step", f"{steps!r:.40} of {len(self.steps)} steps are to be undone")
         count = len(self.steps) - steps
         self.steps, self._states, self._kernels = self.steps[:count], self._states[: count + 1], {}
         return self
@@ -221,11 +229,12 @@ class Schedule:
 
     def apply(self, saved: str) -> Self:
         """Take the steps that `save` wrote."""
-        position = here()
-        found = json.loads(saved)
-        return self.take(
-            *(Step(s["step"], tuple(s["arguments"]), tuple(s["options"].items()), position) for s in found["steps"])
-        )
+        try:
+            steps = json.loads(saved)["steps"]
+            found = [(s["step"], tuple(s["arguments"]), tuple(s["options"].items())) for s in steps]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            refuse_here("illegal-step", "this is not what `save` wrote", "`schedule(matmul).apply(s.save())`")
+        return self.take(*(Step(*one, here()) for one in found))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schedule):
@@ -248,7 +257,7 @@ class Schedule:
 
     def kernel(self, **multiples: int) -> Kernel:
         """The kernel for all sizes, or for sizes that are multiples of these: `kernel(m=128, n=128)` masks less."""
-        return self.written(multiples)[1]
+        return self.written(checked_sizes(self.algorithm, multiples, 1))[1]
 
     def written(self, multiples: Mapping[str, int], aligned: bool = True) -> tuple[Plan, Kernel]:
         """The plan and the kernel, for arrays at multiples of 16 bytes or for others."""
@@ -279,18 +288,17 @@ class Schedule:
         of the algorithm by `ptxlab.equal`, for all values of the arrays that take the same branches; `verdict` is then
         its answer, which must be one of `ACCEPTED`. It returns the schedule.
         """
-        given = {**sizes, **self.sizes}
         if symbolic:
             refuse_scaled(self.algorithm, (), ": no plain kernel is compared with, use `check(symbolic=False)`")
         for seed in range(seeds):
-            check_numbers(self, {**self.some_sizes(), **given}, seed)
+            check_numbers(self, self.sizes_for(sizes), seed)
         if symbolic:
             plain = plain_schedule(self.algorithm, self.target, self.sizes)
-            self.verdict = check_function(self, plain, {**self.some_sizes(1), **given})
+            self.verdict = check_function(self, plain, self.sizes_for(sizes, 1))
         return self
 
-    def some_sizes(self, tiles: int = 2) -> dict[str, int]:
-        """Sizes of so many tiles and a rest in each direction, of one tile where it is large."""
+    def sizes_for(self, sizes: Mapping[str, int], tiles: int = 2) -> dict[str, int]:
+        """These sizes; others are of so many tiles and a rest in each direction, of one tile where it is large."""
         found = dict.fromkeys(self.algorithm.sizes, 1)
         for axis, parts in self.state.parts.items():
             tile = parts[0].weight
@@ -301,11 +309,11 @@ class Schedule:
         for array in self.algorithm.arrays.values():
             if array.element in FORMATS:
                 found |= {name: -(-found[name] // 32) * 32 for name in array.extents[-1].names}
-        return {**found, **self.sizes}
+        return {**found, **checked_sizes(self.algorithm, sizes), **self.sizes}
 
     def estimate(self, *arguments: Any, **sizes: int) -> Estimate:
         """How long a launch takes on an H200, of arrays or of sizes, and what limits it."""
-        given = arguments or self.arguments({**self.some_sizes(), **self.sizes, **sizes})
+        given = arguments or self.arguments(self.sizes_for(sizes))
         launch = self.launch_of(*given)
         return estimate(
             launch.kernel, launch.grid, launch.block, launch.args, shared=launch.shared, cluster=launch.cluster
@@ -314,11 +322,11 @@ class Schedule:
     def draw(self, **sizes: int) -> Picture:
         """A picture: the order of blocks over the result, the elements of each thread, who copies what and when."""
         multiples = {name: max(multiples_of(self, name)) for name in self.algorithm.sizes if name not in self.sizes}
-        return draw(self.written(multiples)[0], {**self.some_sizes(8), **self.sizes, **sizes})
+        return draw(self.written(multiples)[0], self.sizes_for(sizes, 8))
 
     def record(self, path: str | Path | None = None, /, **sizes: int) -> Trace:
         """A launch on the emulator, recorded in a file: of one tile and a rest in each direction, or of these sizes."""
-        launch = self.launch_of(*self.arguments({**self.some_sizes(1), **self.sizes, **sizes}))
+        launch = self.launch_of(*self.arguments(self.sizes_for(sizes, 1)))
         trace = launch.run(device="cpu", record=Record(path)).trace
         assert isinstance(trace, Trace)
         return trace
@@ -333,36 +341,34 @@ class Schedule:
 
     def estimates(self, **sizes: int) -> Estimates:
         """What each step changes, by the estimate: the time of the kernel after it, and what limits that."""
-        return estimates(self, {**self.some_sizes(), **self.sizes, **sizes})
+        return estimates(self, self.sizes_for(sizes))
 
     def search(self, by: str | Judge = "estimate", **sizes: int) -> Search:
         """Try all combinations of the `free` numbers in its steps: by the estimate, on a GPU, or by a function."""
-        return search(self, by, sizes)
-
-    def barriers(self) -> Iterator[str]:
-        """Why each barrier of the kernel is there."""
-        from ptxlab.schedule.tree import Barrier, walk
-
-        yield from (node.reason for node, _ in walk(self.written({})[0].tree) if isinstance(node, Barrier))
+        return search(self, by, checked_sizes(self.algorithm, sizes))
 
 
 def schedule(algorithm: Algorithm, target: str = "sm_90a", **sizes: int) -> Schedule:
     """Start a schedule: one thread does all of it. `sizes` are those that are known already."""
-    position = here()
     if not isinstance(algorithm, Algorithm):
         said = f"`schedule` is given a {type(algorithm).__name__}, expected an algorithm"
-        refuse("not-an-algorithm", said, helps=["put `@algorithm` above the function"], position=position)
+        refuse_here("not-an-algorithm", said, "put `@algorithm` above the function")
     if target not in TARGETS or not target.startswith("sm_") or int("".join(filter(str.isdigit, target))) < 80:
         meant = nearest(str(target), TARGETS)
-        helps = [f"did you mean `{meant}`?"] if target not in TARGETS and meant else ["`sm_80`, `sm_90a` and so on"]
-        refuse("unknown-target", f"there is no schedule for `{target}`", helps=helps, position=position)
-    for name in sizes:
+        help = f"did you mean `{meant}`?" if target not in TARGETS and meant else "`sm_80`, `sm_90a` and so on"
+        refuse_here("unknown-target", f"there is no schedule for `{target}`", help)
+    return Schedule(algorithm, target, sizes, here())
+
+
+def checked_sizes(algorithm: Algorithm, sizes: Mapping[str, int], least: int = 0) -> dict[str, int]:
+    """Sizes by name; refuse others than there are."""
+    for name, size in sizes.items():
         if name not in algorithm.sizes:
-            known = ", ".join(f"`{size}`" for size in algorithm.sizes)
-            refuse(
-                "illegal-step", f"`{algorithm.name}` has no size `{name}`", helps=[f"it has {known}"], position=position
-            )
-    return Schedule(algorithm, target, sizes, position)
+            said = f"`{algorithm.name}` has no size `{name}`"
+            refuse_here("illegal-step", said, f"it has {quoted(algorithm.sizes)}")
+        if not isinstance(size, int) or size < least:
+            refuse_here("illegal-step", f"`{name}` is {size!r:.40}, expected a whole number from {least} on")
+    return dict(sizes)
 
 
 def plain_schedule(algorithm: Algorithm, target: str, sizes: Mapping[str, int]) -> Schedule:

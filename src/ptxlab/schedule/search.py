@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.author.lines import refuse
 from ptxlab.report import KernelError, PtxError
 from ptxlab.schedule.scaled import refuse_scaled
+from ptxlab.schedule.state import refuse_here
 
 if TYPE_CHECKING:
     from ptxlab.schedule.scheduling import Schedule, Step
@@ -35,7 +35,7 @@ class free(int):  # noqa: N801 - used as a number in steps
     def __new__(cls, *options: int) -> free:
         """One of these numbers."""
         if not options or not all(isinstance(one, int) for one in options):
-            refuse("illegal-step", f"`free` takes numbers, not {options!r:.60}")
+            refuse_here("illegal-step", f"`free` takes numbers, not {options!r:.60}")
         made = super().__new__(cls, options[0])
         made.options = options
         return made
@@ -63,7 +63,7 @@ class Search:
         right = [one for one in self.tried if one.seconds is not None]
         if not right:
             reasons = "; ".join(sorted({one.problem for one in self.tried}))
-            refuse("illegal-step", f"no combination is a schedule: {reasons:.300}")
+            refuse_here("illegal-step", f"no combination is a schedule: {reasons:.300}")
         found = min(right, key=lambda one: one.seconds or 0.0).schedule
         assert found is not None
         return found
@@ -104,7 +104,7 @@ def search(schedule: Schedule, by: str | Judge, sizes: Mapping[str, int]) -> Sea
     if by == "gpu":
         return _measured(schedule, sizes)
     if not callable(by) and by != "estimate":
-        refuse("illegal-step", f"a search by {by!r:.40}", helps=['`by="estimate"`, `by="gpu"`, or a function'])
+        refuse_here("illegal-step", f"a search by {by!r:.40}", '`by="estimate"`, `by="gpu"`, or a function')
     judge: Judge = by if callable(by) else lambda one, sizes: one.estimate(**sizes).seconds
     found = []
     for one in candidates(schedule):

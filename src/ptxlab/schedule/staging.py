@@ -27,6 +27,7 @@ from ptxlab.schedule.tree import (
     Turn,
     Vacancy,
     Wait,
+    readers,
     reads,
     walk,
 )
@@ -45,7 +46,7 @@ def put_copies(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
     fills: list[Node] = []
     keeps: list[Node] = []
     for stage in state.stages:
-        leaves = [n for n, _ in walk(body) if isinstance(n, Leaf) and any(a.array == stage.array for a in reads(n))]
+        leaves = readers(body, stage.array)
         if stage.at != at or not leaves:
             continue
         if stage.space == "shared":
@@ -173,10 +174,7 @@ def _prefetch(plan: Plan, loop: Loop, fills: list[Fill], rest: list[Node], stage
     keeps = [node for node in inner.body if isinstance(node, Keep)]
     buffers = {fill.buffer.stage.array: fill.buffer for fill in fills}
     for keep in keeps:
-        readers = [
-            n for n, _ in walk(plan.tree) if isinstance(n, Leaf) and any(a.array == keep.stage.array for a in reads(n))
-        ]
-        if len(readers) > len(keep.leaves) or keep.stage.array not in buffers:
+        if len(readers(plan.tree, keep.stage.array)) > len(keep.leaves) or keep.stage.array not in buffers:
             state.refuse("illegal-step", f"`{keep.stage.array}` is not read from shared memory in this loop only")
     body: list[Node] = [node for node in inner.body if not isinstance(node, Keep)]
     turn: list[Node] = [Turn(), Wait(stages - 2), *(Keep(keep.stage, keep.leaves) for keep in keeps)]

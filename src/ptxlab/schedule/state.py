@@ -292,12 +292,13 @@ class State:
 
     def named(self, text: str, role: str = "serial") -> list[str]:
         """The parts that a name means: one, or all of an axis that have a role."""
+        if not isinstance(text, str):
+            self.refuse("illegal-step", f"{text!r:.40} is not the name of a loop", '`"i"`, or `"i.0"` for a part of it')
         axis, dot, number = text.rpartition(".")
         if dot and axis in self.parts and number.isdigit() and int(number) < len(self.parts[axis]):
             return [text]
         if text not in self.parts:
-            known = ", ".join(f"`{name}`" for name in self.order)
-            self.refuse("illegal-step", f"there is no loop `{text}`", f"loops are {known}")
+            self.refuse("illegal-step", f"there is no loop `{text}`", f"loops are {quoted(self.order)}")
         found = [part.name for part in self.parts[text] if part.role == role]
         if not found:
             roles = {"block": "blocks", "thread": "threads", "cluster": "a cluster"}
@@ -344,6 +345,16 @@ class State:
     def refuse(self, code: str, message: str, *helps: str, label: str = "") -> NoReturn:
         """Refuse a step, with its line."""
         refuse(code, message, label, helps=helps, position=self.position)
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names in a message."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def refuse_here(code: str, message: str, *helps: str) -> NoReturn:
+    """Refuse what a user asks for, on the line that does."""
+    refuse(code, message, helps=helps, position=here())
 
 
 def here() -> SourcePosition:

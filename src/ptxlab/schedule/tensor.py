@@ -19,7 +19,7 @@ from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import offset_in
 from ptxlab.schedule.elements import as_words
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.numbers import expression, statement_of
+from ptxlab.schedule.numbers import holding, statement_of
 from ptxlab.schedule.operands import outside
 from ptxlab.schedule.scaled import copy_factors, packed, scales_at
 from ptxlab.schedule.state import LANES, Tensor
@@ -91,8 +91,7 @@ class Operand:
     def __init__(self, w: Writing, tensor: Tensor, array: str, axis: str) -> None:
         self.buffer, number = w.held[array]
         self.w, self.tensor, self.axis, self.depth = w, tensor, axis, tensor.depth
-        load = w.algorithm.arrays[array]
-        self.across = len(load.extents) - 1
+        self.across = len(w.algorithm.arrays[array].extents) - 1
         index = next(a for s in w.algorithm.statements for a in loads(s) if a.array == array).index
         self._check_swizzle(array)
         self.is_along = index[-1] == Linear.of(self.depth)  # rows in memory run along the sum
@@ -305,10 +304,7 @@ class _Weights:
         known = dict(w.addresses.numbers)
         for place, (down, right) in enumerate(product(range(2), range(2))):
             w.addresses.numbers.update({**numbers, self.eights: number, half: down, pair: right})
-            when = w.addresses.predicate(outside(w, self.sum.over))
-            if self.sum.condition is not None:
-                holds = expression(w, self.sum.condition)
-                when = holds if when is None else ptx.and_.pred(when, holds)
+            when = holding(w, outside(w, self.sum.over), self.sum.condition)
             if when is not None:
                 values[place] = ptx.selp.f32(values[place], 0.0, when)
         w.addresses.numbers.clear()

@@ -308,3 +308,8 @@ def walk(nodes: Sequence[Node], path: tuple[Loop, ...] = ()) -> Iterator[tuple[N
 def reads(leaf: Leaf) -> list[Load]:
     """What a leaf reads of arrays."""
     return loads(leaf.statement) if leaf.kind in READING else []
+
+
+def readers(nodes: Sequence[Node], array: str) -> list[Leaf]:
+    """The leaves that read an array."""
+    return [n for n, _ in walk(nodes) if isinstance(n, Leaf) and any(load.array == array for load in reads(n))]

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from ptxlab.author.lines import refuse
 from ptxlab.schedule.launching import SMS
-from ptxlab.schedule.state import State, here
+from ptxlab.schedule.state import State, quoted, refuse_here
 from ptxlab.schedule.statements import Reduce, loads
 from ptxlab.schedule.tree import BYTES
 
@@ -56,8 +55,8 @@ class Block:
 
 def choose(schedules: Sequence[Schedule], **sizes: int) -> Schedule:
     """The schedule that takes least for these sizes, by waves of blocks."""
-    if not schedules:
-        refuse("illegal-step", "`choose` is given no schedule", position=here())
+    if not schedules or not all(hasattr(one, "state") for one in schedules):
+        refuse_here("illegal-step", "`choose` is given no schedule, or something else")
     return min(schedules, key=lambda one: waves(one, sizes))
 
 
@@ -65,8 +64,10 @@ def waves(one: Schedule, sizes: Mapping[str, int]) -> float:
     """Seconds that a product of matrices takes on an H200; `search` takes it as `by`."""
     state = one.state
     if state.unit == "tcgen05":
-        refuse("illegal-step", "waves were fitted to an H200, which does not have `tcgen05`", position=here())
+        refuse_here("illegal-step", "waves were fitted to an H200, which does not have `tcgen05`")
     sizes = {**sizes, **one.sizes}
+    if missing := [name for name in one.algorithm.sizes if name not in sizes]:
+        refuse_here("illegal-step", f"how large is {quoted(missing)}?", "`choose(kinds, m=512, n=512, k=512)`")
     block, axis = _block(one, sizes)
     counts = [-(-state.extent(p.axis).value(sizes) // p.weight) for p in map(state.part, state.blocks) if not p.number]
     tiles, length = prod(counts) * block.sharing, state.extent(axis).value(sizes)
@@ -119,7 +120,7 @@ def _sum(one: Schedule) -> Reduce:  # noqa: RET503 - `refuse` does not return
     sums = [s for s in one.algorithm.statements if isinstance(s, Reduce)]
     if len(sums) == 1 and len(sums[0].over) == 1 and len(loads(sums[0])) == 2:
         return sums[0]
-    refuse(
+    refuse_here(
         "illegal-step", f"waves are counted for products of matrices, and `{one.algorithm.name}` is another algorithm"
     )
 
@@ -129,7 +130,7 @@ def _block(one: Schedule, sizes: Mapping[str, int]) -> tuple[Block, str]:
     state, axis = one.state, _sum(one).over[0]
     mapped = [state.part(name) for name in state.blocks]
     if len(mapped) < 2 or len(state.parts[axis]) < 2:
-        refuse("illegal-step", "waves are counted where blocks have tiles of rows and columns, and the sum is tiled")
+        refuse_here("illegal-step", "waves are counted where blocks have tiles of the result, and the sum is tiled")
     rows, columns = (part.weight for part in mapped[-2:])
     depth = state.parts[axis][0].weight // state.cluster_blocks
     plan, _ = one.written({})

@@ -15,6 +15,8 @@ def persistent(state: State) -> State:
         )
     if state.cluster:
         state.refuse("illegal-step", "blocks of a cluster compute one tile together, and are over then")
+    if state.persistent:
+        state.refuse("illegal-step", "a block computes tile after tile already")
     if not state.group:
         state.refuse("illegal-step", "tiles have no order", "`raster(8)` first")
     return replace(state, persistent=True, tiled=())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptxlab.isa.units.swizzle import SWIZZLES
-from ptxlab.schedule.state import Stage, State
+from ptxlab.schedule.state import Stage, State, quoted
 from ptxlab.schedule.statements import loads
 
 SPACES = ("shared", "registers")
@@ -40,8 +40,8 @@ def stage(
             else "rows that are swizzled are as they are"
         )
         state.refuse("illegal-step", said, '`swizzle="128B"`, without `pad` and `transposed`')
-    if pad < 0:
-        state.refuse("illegal-step", f"rows are {pad} elements longer")
+    if not isinstance(pad, int) or pad < 0:
+        state.refuse("illegal-step", f"rows are {pad!r:.40} elements longer")
     for array in arrays:
         check(state, array)
         if in_ == "registers" and array in state.operands:
@@ -63,8 +63,8 @@ def stage(
 def check(state: State, array: str) -> None:
     """Refuse what is not an array that is read, and one that is written too."""
     known = state.algorithm.arrays
-    if array not in known:
-        state.refuse("illegal-step", f"there is no array `{array}`", f"arrays are {', '.join(f'`{n}`' for n in known)}")
+    if not isinstance(array, str) or array not in known:
+        state.refuse("illegal-step", f"there is no array `{array!s:.40}`", f"arrays are {quoted(known)}")
     if array in state.algorithm.outputs:
         state.refuse("illegal-step", f"`{array}` is written", "what is read is staged")
     if not any(load.array == array for one in state.algorithm.statements for load in loads(one)):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxlab.schedule.state import Part, State
+from ptxlab.schedule.state import Part, State, quoted
 
 
 def tile(state: State, **sizes: int) -> State:
     """Each axis gets one more part, the iterations of a tile. What does not fill a tile is masked."""
     if not sizes:
         state.refuse("illegal-step", "`tile` is given no loop", "`tile(i=128, j=128)`")
+    multiplied = {axis for one in state.tensors for axis in (one.rows, one.columns, one.depth)}
     made = []
     for axis, size in sizes.items():
+        if axis in multiplied:
+            state.refuse("illegal-step", f"tensor cores multiply tiles of `{axis}`", "`tile` before `tensorize`")
         state, name = cut(state, axis, size)
         made.append(name)
     return replace(state, tiled=tuple(made))
@@ -20,10 +23,11 @@ def tile(state: State, **sizes: int) -> State:
 
 def cut(state: State, axis: str, size: int) -> tuple[State, str]:
     """Cut the innermost part of an axis in two; the state, and the outer of the two."""
-    state.named(axis.rpartition(".")[0] or axis)
+    if axis not in state.parts:
+        state.refuse("illegal-step", f"there is no loop `{axis}`", f"loops are {quoted(state.parts)}")
     last = state.parts[axis][-1]
-    if not isinstance(size, int) or size < 1:
-        state.refuse("illegal-step", f"a tile of `{axis}` has {size!r:.40} iterations, expected a positive number")
+    if not isinstance(size, int) or not 1 <= size <= 2**20:
+        state.refuse("illegal-step", f"a tile of `{axis}` has {size!r:.40} iterations, expected 1 to {2**20}")
     if last.role != "serial":
         state.refuse("illegal-step", f"`{last.name}` is run by {last.role}s already", "tile before that")
     if last.extent is not None and last.extent % size:

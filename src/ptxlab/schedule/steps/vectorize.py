@@ -17,7 +17,7 @@ def vectorize(state: State, *arguments: str | int) -> State:
     Rows that are not a multiple of that long, or not aligned, are accessed an element at a time: another kernel is
     written for these.
     """
-    *arrays, width = arguments
+    *arrays, width = arguments or (0,)
     if not arrays or not isinstance(width, int) or width not in WIDTHS:
         state.refuse(
             "illegal-step", "`vectorize` takes arrays and a width of 2, 4, 8 or 16", '`vectorize("a", "c", 4)`'
