@@ -357,6 +357,90 @@ class _Values:
                 self.emit(f"@%p0 bra {label};")
 
 
+class _Clusters:
+    """Makes kernels of clusters of two blocks of one warp, which access each other's shared memory."""
+
+    def __init__(self, random: Random) -> None:
+        self.random, self.lines, self.count = random, list[str](), 0
+
+    def emit(self, text: str) -> None:
+        self.lines.append(f"    {text}")
+
+    def number(self) -> int:
+        self.count += 1
+        return self.count
+
+    def synchronize(self) -> None:
+        self.emit("barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;")
+
+    def place(self) -> tuple[str, str]:
+        """A register with an address in shared memory, and the state space that it is in."""
+        r, found = self.random, f"%r{self.number()}"
+        match r.choice(["t", "t", "t", "half", "rank", "row", "first"]):
+            case "t":
+                self.emit(f"mad.lo.u32 {found}, %t, 4, %base;")
+            case "half":
+                self.emit(f"shr.u32 {found}, %t, 1;\n    mad.lo.u32 {found}, {found}, 4, %base;")
+            case "rank":
+                self.emit(f"mad.lo.u32 {found}, %rank, 4, %base;")
+            case "row":
+                self.emit(f"mad.lo.u32 {found}, %rank, 32, %t;\n    mad.lo.u32 {found}, {found}, 4, %base;")
+            case "first":
+                self.emit(f"mov.u32 {found}, %base;")
+        if r.random() < 0.45:
+            return found, "shared" if r.random() < 0.9 else "shared::cluster"
+        match r.choice(["other", "other", "first", "own", "next", "any"]):
+            case "other":
+                self.emit("xor.b32 %k2, %rank, 1;")
+            case "first":
+                self.emit(f"mov.u32 %k2, {r.choice([0, 1])};")
+            case "own":
+                self.emit("mov.u32 %k2, %rank;")
+            case "next":
+                self.emit(f"add.u32 %k2, %rank, 1;\n    and.b32 %k2, %k2, {r.choice([1, 1, 1, 3])};")
+            case "any":
+                self.emit(f"and.b32 %k2, {r.choice(['%n', '%b', '%t', '%k1'])}, 1;")
+        self.emit(f"mapa.shared::cluster.u32 {found}, {found}, %k2;")
+        return found, "shared::cluster"
+
+    def statements(self, depth: int, count: int) -> None:
+        r = self.random
+        kinds = {"load": 3, "store": 3, "add": 0.5, "cluster": 5, "block": 1, "if": 1, "loop": 0.7, "arrive": 0.1}
+        for _ in range(count):
+            kind = r.choices(list(kinds), list(kinds.values()))[0]
+            guard, p = "", self.number() % 64
+            if kind in ("load", "store", "add", "if") and r.random() < 0.4:
+                left, sign = r.choice(["%rank", "%rank", "%t", "%b", "%n", "%c"]), r.choice(["eq", "ne", "lt"])
+                self.emit(f"setp.{sign}.u32 %p{p}, {left}, {r.choice([0, 1, 2])};")
+                guard = f"@%p{p} "
+            if kind == "load":
+                place, space = self.place()
+                self.emit(f"{guard}ld.{space}.u32 %v, [{place}];")
+            elif kind == "store":
+                place, space = self.place()
+                self.emit(f"add.u32 %v, %v, %g;\n    {guard}st.{space}.u32 [{place}], %v;")
+            elif kind == "add":
+                place, space = self.place()
+                self.emit(f"{guard}red.relaxed.{r.choice(['cluster', 'cluster', 'cta'])}.{space}.add.u32 [{place}], 1;")
+            elif kind == "cluster":
+                self.synchronize()
+            elif kind == "block":
+                self.emit("bar.sync 0;")
+            elif kind == "arrive":
+                self.emit("barrier.cluster.arrive.relaxed.aligned;\n    barrier.cluster.wait.aligned;")
+            elif kind == "if" and depth < 2 and guard:
+                label = f"after{self.number()}"
+                self.emit(f"{guard}bra {label};")
+                self.statements(depth + 1, r.randint(1, 2))
+                self.lines.append(f"{label}:")
+            elif kind == "loop" and not depth:
+                label = f"loop{self.number()}"
+                self.emit(f"mov.u32 %k1, 0;\n{label}:")
+                self.statements(2, r.randint(1, 4))
+                limit = r.choice(["2", "%n", "%n", "%rank", "%t"])
+                self.emit(f"add.u32 %k1, %k1, 1;\n    setp.lt.u32 %p{p}, %k1, {limit};\n    @%p{p} bra {label};")
+
+
 def _cover(random: Random) -> str:
     """Stores to `y` that cover it, or almost."""
     r, lines = random, list[str]()
@@ -395,6 +479,18 @@ def make(seed: int) -> str:
     """The kernel of a seed."""
     if seed % 8 == 1:
         return f"{HEADER}    {_cover(Random(seed))}\n    ret;\n}}\n"
+    if seed % 16 == 13:
+        clusters = _Clusters(Random(seed))
+        if clusters.random.random() < 0.85:
+            clusters.synchronize()
+        clusters.statements(0, clusters.random.randint(2, 7))
+        if clusters.random.random() < 0.85:
+            clusters.synchronize()
+        header = HEADER.replace(".version 8.0\n.target sm_80", ".version 8.6\n.target sm_90")
+        header = header.replace(".reqntid 8", ".reqntid 32\n.reqnctapercluster 2").replace("tile[16]", "tile[64]")
+        header = header.replace("%b, 8", "%b, 32").replace("%base;\n    .reg", "%base, %rank, %c;\n    .reg")
+        read = "    mov.u32 %rank, %cluster_ctarank;\n    mov.u32 %c, %clusterid.x;\n"
+        return header + read + "\n".join(clusters.lines) + "\n    ret;\n}\n"
     if seed % 4 == 3:
         values = _Values(Random(seed))
         values.emit("mad.lo.u32 %k2, %t, 4, %base;\n    st.shared.u32 [%k2], %v;\n    bar.sync 0;")
@@ -402,7 +498,7 @@ def make(seed: int) -> str:
             values.statement()
         header = HEADER.replace(".reqntid 8", ".reqntid 64").replace("tile[16]", "tile[64]").replace("%b, 8", "%b, 64")
         return header + "\n".join(values.lines) + "\n    ret;\n}\n"
-    maker = _Forms(Random(seed)) if seed % 8 == 5 else _Maker(Random(seed))
+    maker = _Forms(Random(seed)) if seed % 16 == 5 else _Maker(Random(seed))
     maker.statements(0, [], maker.random.randint(2, 6))
-    registers = "    .reg .b16 %h1, %h2;\n    .reg .b32 %turns;\n    mov.u32 %turns, 0;\n" if seed % 8 == 5 else ""
+    registers = "    .reg .b16 %h1, %h2;\n    .reg .b32 %turns;\n    mov.u32 %turns, 0;\n" if seed % 16 == 5 else ""
     return HEADER + registers + "\n".join(maker.lines) + "\n    ret;\n}\n"

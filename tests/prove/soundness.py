@@ -34,6 +34,11 @@ LAUNCHES = ((1, 0), (1, 3), (1, 8), (2, 13), (2, 16), (3, 24), (3, 17))
 EXPLORED = ((1, 8), (2, 13))
 ASSUMED = ["len(x) == n", "len(y) == n"]
 CHANGES = [
+    (r"barrier\.cluster\.arrive\.aligned;\n    barrier\.cluster\.wait\.aligned;", ""),
+    (r"barrier\.cluster\.arrive\.aligned;\n    barrier\.cluster\.wait\.aligned;", "bar.sync 0;"),
+    (r"mapa\.shared::cluster\.u32 (%r\d+), %r\d+, %k2;", r"mapa.shared::cluster.u32 \1, \1, %rank;"),
+    (r"mapa\.shared::cluster\.u32 (%r\d+), %r\d+, %k2;", r"mapa.shared::cluster.u32 \1, \1, 0;"),
+    (r"relaxed\.cluster", "relaxed.cta"),
     (r"(@!?%p\d+ )?bar\.sync 0;", ""),
     (r"(@!?%p\d+ )?bar\.warp\.sync -1;", ""),
     (r"(@!?%p\d+ )?cp\.async\.wait_group \d;", ""),
@@ -63,8 +68,9 @@ CHANGES = [
 def wrong_run(text: str, schedules: int = 2, explored: int = 100, is_initialized: bool = False) -> str | None:
     """What goes wrong in some launch, under a few schedules; in the small ones, under all, up to a limit."""
     kernel = ptxlab.parse(used(text) if is_initialized else text)["kernel"]
-    block = 64 if ".reqntid 64" in text else 8
-    for grid, n in LAUNCHES:
+    block = next(int(hit[1]) for hit in re.finditer(r"\.reqntid (\d+)", text))
+    cluster = 2 if ".reqnctapercluster 2" in text else 1
+    for grid, n in ((grid * cluster, n) for grid, n in LAUNCHES):
         args = [np.arange(n, dtype=np.uint32) + 5, np.arange(n, dtype=np.uint32) * 3 + 100, n]
         for seed in range(schedules):
             given = [np.array(one) if isinstance(one, np.ndarray) else one for one in args]
@@ -73,7 +79,7 @@ def wrong_run(text: str, schedules: int = 2, explored: int = 100, is_initialized
             codes += [one.code for one in found.diagnostics if is_initialized and _is_unwritten(one)]
             if codes:
                 return f"{codes[0]} with grid {grid}, n {n}, seed {seed}"
-        if (grid, n) in EXPLORED and explored:
+        if (grid // cluster, n) in EXPLORED and explored:
             tried = ptxlab.explore(kernel, grid, block, args, limit=explored, timeout=5)
             wrong = [one.code for one in tried.diagnostics if one.level == "error" and one.code in WRONG]
             if wrong:
@@ -100,10 +106,11 @@ def _is_unwritten(finding: Any) -> bool:
 def level_of(text: str) -> tuple[str, bool]:
     """The verdict on a kernel, without replays; and whether shared memory is written before it is read."""
     kernel = ptxlab.parse(text)["kernel"]
-    found = ptxlab.prove(kernel, assume=ASSUMED, initialized=True, replays=False, timeout=TIMEOUT)
+    initialized = kernel.required_cluster is None
+    found = ptxlab.prove(kernel, assume=ASSUMED, initialized=initialized, replays=False, timeout=TIMEOUT)
     if found.level == "not-proved" and {one.kind for one in found.gaps} == {"initialized"}:
         return "proved", False
-    return found.level, found.level == "proved"
+    return found.level, found.level == "proved" and initialized
 
 
 def wrong_once(text: str) -> str | None:

@@ -353,6 +353,8 @@ class _Proving:
         ]
         if max(self.cluster) > 1:
             found.append(f"the cluster is {blocks} blocks, and the grid is made of whole clusters")
+        elif any(_is_of_clusters(one) for one in Facts.of(self.kernel).instructions):
+            found.append("it is launched without clusters, or each is one block")
         found += self.assume
         found += [f"{one} (from the example launch)" for one in self.guessed]
         proof: Proof | None = getattr(self, "proof", None)
@@ -381,6 +383,12 @@ class _Proving:
         if proof.execution.notes.loops:
             found.append("loops end, and no loop makes 2^31 turns")
         return found
+
+
+def _is_of_clusters(one: ir.Instruction) -> bool:
+    """Whether what an instruction does depends on the cluster."""
+    is_special = any(isinstance(part, ir.SpecialRegister) and "cluster" in part.name for part in one.operands)
+    return is_special or any(part in one.opcode.text for part in ("mapa", "barrier.cluster", "multicast", "getctarank"))
 
 
 def _unsupported(wrong: UnsupportedError, lines: Sequence[int]) -> Gap:
