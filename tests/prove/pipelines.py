@@ -45,6 +45,9 @@ CHANGES: list[tuple[str, str]] = [
     (r"setp\.lt\.u32", "setp.le.u32"),
     (r"setp\.eq\.u32 (%\w+, %\w+, 0;)", r"setp.ne.u32 \1"),
     (r"(add\.u32 %\w+, %\w+), 1;$", r"\1, 2;"),
+    (r"(mapa\S* %\w+, %\w+), %\w+;$", r"\1, %rank;"),
+    (r"(mov\.u16 %\w+), 3;$", r"\1, 1;"),
+    (r"release\.cluster", "release.cta"),
 ]
 """What is replaced, line by line; a number in braces is computed from the second group."""
 
@@ -75,6 +78,110 @@ def tensor_memory(step: str) -> Callable[[int], Launch]:
     return launch
 
 
+MULTICAST = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry multicast(.param .align 64 .b8 map[128], .param .u64 y, .param .u32 count)
+.reqnctapercluster 2
+{
+    .reg .pred %p<9>;
+    .reg .b16 %both;
+    .reg .b32 %t, %lane, %rank, %count, %stage, %parity, %turn, %r<12>;
+    .reg .b64 %map, %y, %d;
+    .shared .align 128 .b32 tile[128];
+    .shared .align 8 .b64 filled[2];
+    .shared .align 8 .b64 emptied[2];
+    ld.param.u64 %y, [y];
+    ld.param.u32 %count, [count];
+    mov.u64 %map, map;
+    cvta.param.u64 %map, %map;
+    mov.u32 %rank, %cluster_ctarank;
+    mov.u32 %t, %tid.x;
+    and.b32 %lane, %t, 31;
+    setp.eq.u32 %p0, %t, 0;
+    @%p0 mbarrier.init.shared.b64 [filled], 1;
+    @%p0 mbarrier.init.shared.b64 [filled+8], 1;
+    @%p0 mbarrier.init.shared.b64 [emptied], 2;
+    @%p0 mbarrier.init.shared.b64 [emptied+8], 2;
+    barrier.cluster.arrive.release.aligned;
+    barrier.cluster.wait.acquire.aligned;
+    mov.u16 %both, 3;
+    mov.u32 %stage, 0;
+    mov.u32 %parity, 1;
+    mov.u32 %turn, 0;
+    setp.eq.u32 %p1, %count, 0;
+    @%p1 bra end;
+    setp.lt.u32 %p2, %t, 32;
+    @!%p2 bra readers;
+    @!%p0 bra end;
+copies:
+    mov.u32 %r0, emptied;
+    mad.lo.u32 %r0, %stage, 8, %r0;
+empty:
+    mbarrier.try_wait.parity.shared.b64 %p3, [%r0], %parity;
+    @!%p3 bra empty;
+    mov.u32 %r1, filled;
+    mad.lo.u32 %r1, %stage, 8, %r1;
+    mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 256;
+    mov.u32 %r2, tile;
+    mad.lo.u32 %r2, %stage, 256, %r2;
+    mad.lo.u32 %r2, %rank, 128, %r2;
+    mad.lo.u32 %r3, %turn, 2, %rank;
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+        [%r2], [%map, {0, %r3}], [%r1], %both;
+    add.u32 %stage, %stage, 1;
+    setp.eq.u32 %p4, %stage, 2;
+    @%p4 mov.u32 %stage, 0;
+    @%p4 xor.b32 %parity, %parity, 1;
+    add.u32 %turn, %turn, 1;
+    setp.lt.u32 %p5, %turn, %count;
+    @%p5 bra copies;
+    bra.uni end;
+readers:
+    mov.u32 %parity, 0;
+tiles:
+    mov.u32 %r4, filled;
+    mad.lo.u32 %r4, %stage, 8, %r4;
+full:
+    mbarrier.try_wait.parity.shared.b64 %p6, [%r4], %parity;
+    @!%p6 bra full;
+    mov.u32 %r5, tile;
+    mad.lo.u32 %r5, %stage, 256, %r5;
+    mad.lo.u32 %r5, %lane, 8, %r5;
+    ld.shared.b32 %r6, [%r5];
+    mad.lo.u32 %r7, %rank, %count, %turn;
+    mad.lo.u32 %r7, %r7, 32, %lane;
+    mad.wide.u32 %d, %r7, 4, %y;
+    st.global.b32 [%d], %r6;
+    bar.warp.sync -1;
+    mov.u32 %r8, emptied;
+    mad.lo.u32 %r8, %stage, 8, %r8;
+    setp.lt.u32 %p7, %lane, 2;
+    mapa.shared::cluster.u32 %r9, %r8, %lane;
+    @%p7 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r9];
+    add.u32 %stage, %stage, 1;
+    setp.eq.u32 %p4, %stage, 2;
+    @%p4 mov.u32 %stage, 0;
+    @%p4 xor.b32 %parity, %parity, 1;
+    add.u32 %turn, %turn, 1;
+    setp.lt.u32 %p5, %turn, %count;
+    @%p5 bra tiles;
+end:
+    bar.warp.sync -1;
+    barrier.cluster.arrive.release.aligned;
+    barrier.cluster.wait.acquire.aligned;
+    ret;
+}
+"""
+
+
+def multicast(count: int) -> Launch:
+    """Two blocks that each copy a half of all tiles to both: a stage is empty when both have read it."""
+    x, y = np.arange(64 * count, dtype=np.uint32).reshape(-1, 32), np.zeros((2, count, 32), np.uint32)
+    kernel = ptxlab.parse(MULTICAST, "multicast.ptx")["multicast"]
+    return Launch(kernel, 2, 64, [ptxlab.tensor_map(x, box=(1, 32)), y, count])
+
+
 STORED = ["len(d) == m * n", "n % 16 == 0"]
 ADDS = (
     ("setp.gt.u32", "it says whether the first MMA adds to its accumulators, which is not what is proved"),
@@ -88,6 +195,15 @@ LATE = (
     ("line 112:", "that accumulators are not touched is not what is proved"),
 )
 PIPELINES = {
+    "multicast": Pipeline(
+        multicast,
+        ["grid.x == 2", "len(y) == 64 * count"],
+        (2, 3, 7, 1),
+        (
+            ("mad.lo.u32 %r5, %lane", "other words of the tile are read"),
+            ("line 101: bar.warp.sync", "a barrier of all threads is after it"),
+        ),
+    ),
     "specialized": Pipeline(specialized, [*STORED, "k >= 1"], (64, 128, 192, 448), LATE),
     "tcgen05 one_tile": Pipeline(tensor_memory("one_tile"), [*STORED, "k >= 1"], (64, 128, 320), (*ADDS, MORE)),
     "tcgen05 ring": Pipeline(tensor_memory("ring"), [*STORED, "k >= 1"], (64, 128, 192, 448), ADDS),
