@@ -203,6 +203,188 @@ join:
     ret;""",
 }
 
+# The same, for whole warps.
+OF_WARPS = {
+    "sums by shuffles": """
+    ld.global.u32 %r4, [%rd1];
+    shfl.sync.bfly.b32 %r5, %r4, 16, 31, -1;
+    add.u32 %r4, %r4, %r5;
+    shfl.sync.down.b32 %r5|%p1, %r4, 3, 31, -1;
+    @%p1 add.u32 %r4, %r4, %r5;
+    shfl.sync.idx.b32 %r6, %r4, 7, 6175, -1;
+    mad.lo.u32 %r4, %r6, 3, %r4;
+    st.global.u32 [%rd2], %r4;
+    ret;""",
+    "votes and matches": """
+    ld.global.u32 %r4, [%rd1];
+    and.b32 %r5, %r4, 3;
+    setp.eq.u32 %p1, %r5, 1;
+    vote.sync.ballot.b32 %r6, %p1, -1;
+    vote.sync.any.pred %p2, %p1, -1;
+    match.any.sync.b32 %r7, %r5, -1;
+    redux.sync.add.u32 %r8, %r4, -1;
+    xor.b32 %r6, %r6, %r7;
+    @%p2 add.u32 %r6, %r6, %r8;
+    st.global.u32 [%rd2], %r6;
+    ret;""",
+    "lanes by a mask": """
+    mov.u32 %r4, %tid.x;
+    and.b32 %r5, %r4, 16;
+    setp.eq.u32 %p1, %r5, 0;
+    selp.b32 %r6, 65535, -65536, %p1;
+    shfl.sync.bfly.b32 %r7, %r1, 5, 31, %r6;
+    add.u32 %r7, %r7, %r6;
+    st.global.u32 [%rd2], %r7;
+    ret;""",
+    "a mask that is loaded": """
+    ld.param.u64 %rd5, [x];
+    ld.global.u32 %r6, [%rd5+4];
+    or.b32 %r6, %r6, -1;
+    shfl.sync.up.b32 %r7, %r1, 1, 0, %r6;
+    shfl.sync.up.b32 %r8, %r7, 2, 0, -1;
+    add.u32 %r7, %r7, %r8;
+    st.global.u32 [%rd2], %r7;
+    ret;""",
+    "lanes that have exited": """
+    mov.u32 %r4, %tid.x;
+    setp.gt.u32 %p1, %r4, 40;
+    @%p1 exit;
+    shfl.sync.idx.b32 %r5, %r1, 3, 31, -1;
+    add.u32 %r5, %r5, %r1;
+    bar.warp.sync -1;
+    st.global.u32 [%rd2], %r5;
+    ret;""",
+    "shared memory in turns": """
+    .shared .b32 s[64];
+    mov.u32 %r4, %tid.x;
+    mov.u32 %r5, s;
+    mad.lo.u32 %r6, %r4, 4, %r5;
+    st.shared.u32 [%r6], %r1;
+    bar.warp.sync -1;
+    xor.b32 %r7, %r4, 9;
+    mad.lo.u32 %r7, %r7, 4, %r5;
+    ld.shared.u32 %r8, [%r7];
+    bar.sync 0;
+    st.global.u32 [%rd2], %r8;
+    ret;""",
+    "a loop of shuffles": """
+    ld.global.f32 %f1, [%rd1];
+    mov.u32 %r4, 16;
+loop:
+    mov.b32 %r5, %f1;
+    shfl.sync.bfly.b32 %r6, %r5, %r4, 31, -1;
+    mov.b32 %f2, %r6;
+    add.f32 %f1, %f1, %f2;
+    shr.u32 %r4, %r4, 1;
+    setp.ne.u32 %p1, %r4, 0;
+    @%p1 bra loop;
+    st.global.f32 [%rd2], %f1;
+    ret;""",
+}
+ATOMICS = {
+    "counters": """
+    ld.global.u32 %r4, [%rd1];
+    mov.u32 %r6, 0;
+loop:
+    and.b32 %r5, %r4, 7;
+    ld.param.u64 %rd5, [y];
+    mad.wide.u32 %rd5, %r5, 4, %rd5;
+    red.global.add.u32 [%rd5], %r6;
+    setp.gt.u32 %p1, %r4, 500;
+    @%p1 red.global.add.u32 [%rd5+64], 1;
+    shr.u32 %r4, %r4, 1;
+    add.u32 %r6, %r6, 1;
+    setp.lt.u32 %p2, %r6, 3;
+    @%p2 bra loop;
+    ret;""",
+    "a queue": """
+    ld.global.u32 %r4, [%rd1];
+    setp.lt.u32 %p1, %r4, 500;
+    @%p1 bra end;
+    ld.param.u64 %rd5, [y];
+    atom.global.add.u32 %r5, [%rd5], 1;
+    mad.wide.u32 %rd6, %r5, 4, %rd5;
+    st.global.u32 [%rd6+4], %r4;
+end:
+    ret;""",
+    "a sum of floats": """
+    ld.global.u32 %r4, [%rd1];
+    cvt.rn.f32.u32 %f1, %r4;
+    rcp.rn.f32 %f1, %f1;
+    ld.param.u64 %rd5, [y];
+    red.global.add.f32 [%rd5], %f1;
+    ret;""",
+    "shared memory": """
+    .shared .b32 s[16];
+    mov.u32 %r4, %tid.x;
+    setp.lt.u32 %p1, %r4, 16;
+    and.b32 %r4, %r4, 15;
+    mov.u32 %r5, s;
+    mad.lo.u32 %r5, %r4, 4, %r5;
+    @%p1 st.shared.u32 [%r5], 0;
+    bar.sync 0;
+    ld.global.u32 %r6, [%rd1];
+    atom.shared.max.u32 %r7, [%r5], %r6;
+    bar.sync 0;
+    ld.shared.u32 %r7, [%r5];
+    ld.param.u64 %rd5, [y];
+    mad.wide.u32 %rd5, %r4, 4, %rd5;
+    red.global.max.u32 [%rd5], %r7;
+    ret;""",
+}
+# Atomic operations that lanes would do in another order than threads, one after the other, do.
+IN_ORDER = {
+    "a counter in a loop": """
+    mov.u32 %r5, 0;
+    ld.param.u64 %rd5, [y];
+loop:
+    atom.global.add.u32 %r4, [%rd5], 1;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p1, %r5, 3;
+    @%p1 bra loop;
+    st.global.u32 [%rd2+4], %r4;
+    ret;""",
+    "floats in a loop": """
+    mov.u32 %r5, 0;
+    cvt.rn.f32.u32 %f1, %r1;
+    ld.param.u64 %rd5, [y];
+loop:
+    red.global.add.f32 [%rd5], %f1;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p1, %r5, 3;
+    @%p1 bra loop;
+    ret;""",
+    "two operations": """
+    ld.param.u64 %rd5, [y];
+    red.global.add.u32 [%rd5], %r1;
+    red.global.max.u32 [%rd5], 77;
+    ret;""",
+}
+LOCAL = """
+    .local .align 4 .b8 depot[64];
+    .reg .b64 %SPL, %SP;
+    mov.u64 %SPL, depot;
+    cvta.local.u64 %SP, %SPL;
+    mov.u32 %r4, 0;
+fill:
+    and.b32 %r5, %r4, 15;
+    mul.wide.u32 %rd4, %r5, 4;
+    add.u64 %rd5, %SPL, %rd4;
+    add.u32 %r6, %r1, %r4;
+    st.local.u32 [%rd5], %r6;
+    add.u32 %r4, %r4, 1;
+    setp.lt.u32 %p1, %r4, 16;
+    @%p1 bra fill;
+    ld.u32 %r7, [%SP+12];
+    and.b32 %r5, %r1, 15;
+    mul.wide.u32 %rd4, %r5, 4;
+    add.u64 %rd5, %SP, %rd4;
+    ld.u32 %r8, [%rd5];
+    mad.lo.u32 %r7, %r8, 1000, %r7;
+    st.global.u32 [%rd2], %r7;
+    ret;
+"""
+
 
 def compare_body(body: str, arrays: list[np.ndarray], block: int, grid: int, detectors: bool = False) -> Comparison:
     """What comes of a kernel, which starts with the addresses of its elements, both ways."""
@@ -227,6 +409,47 @@ def check(body: str, arrays: list[np.ndarray], block: int = 48, grid: int = 2) -
 def test_lanes_together_do_what_threads_do(body: str) -> None:
     x = np.random.default_rng(1).integers(0, 1000, 128, np.uint32)
     check(body, [x, np.zeros_like(x)])
+
+
+@pytest.mark.parametrize("body", OF_WARPS.values(), ids=OF_WARPS)
+def test_warps_exchange_values(body: str) -> None:
+    x = np.random.default_rng(1).integers(0, 1000, 128, np.uint32)
+    check(body, [x, np.zeros_like(x)], block=64)
+
+
+@pytest.mark.parametrize("body", ATOMICS.values(), ids=ATOMICS)
+def test_lanes_do_atomic_operations_one_after_the_other(body: str) -> None:
+    x = np.random.default_rng(1).integers(1, 1000, 128, np.uint32)
+    check(body, [x, np.zeros(256, np.uint32)])
+
+
+@pytest.mark.parametrize("body", IN_ORDER.values(), ids=IN_ORDER)
+def test_atomic_operations_whose_order_would_differ_run_as_threads(body: str) -> None:
+    found = compare_body(body, [np.zeros(128, np.uint32)] * 2, 64, 1)
+    assert found.apart == ("atomic operations that lanes would order otherwise",)
+    assert found.differs == ""
+
+
+def test_each_lane_has_its_own_local_memory() -> None:
+    check(LOCAL, [np.zeros(128, np.uint32)] * 2)
+
+
+def test_a_fault_of_a_gather_names_the_thread() -> None:
+    body = """
+    ld.global.u32 %r4, [%rd1];
+    ld.param.u64 %rd5, [x];
+    mad.wide.u32 %rd5, %r4, 4, %rd5;
+    ld.global.u32 %r5, [%rd5];
+    st.global.u32 [%rd2], %r5;
+    ret;"""
+    x = np.arange(48, dtype=np.uint32)[::-1].copy()
+    check(body, [x, np.zeros_like(x)], grid=1)
+    for wrong in (48, 1 << 31, (1 << 32) - 1):
+        x[19] = wrong
+        module = kernel(GLOBAL_INDEX + body, ".u64 x, .u64 y").module
+        (result,), _ = launch_all(module, [Launch("k", 1, 48, [x, np.zeros_like(x)])], together=True)
+        assert result.counters["together"] > 0
+        assert "thread (19,0,0)" in str(result.diagnostics[0])
 
 
 def test_a_fault_names_the_thread() -> None:

@@ -21,7 +21,7 @@ from ptxlab.emulate.abi.code import GROUP
 from tests.emulate.defined import STRIDE, Program
 from tests.emulate.kernels import CASES, Case, Launch
 
-LEFT_OUT = ("bar.warp", "shfl", "vote", "match", "redux", "addc", ".cc.", "subc", "call", ".param .b32", "param.b32")
+LEFT_OUT = ("addc", ".cc.", "subc", "call", ".param .b32", "param.b32")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from ptxlab.native import Pointer, struct, u8, u32, u64
 
-GROUP = 16  # lanes that execute a kernel together, where it was translated for that; see `translate.lanes`
+WARP = 32
+GROUP = (
+    16  # lanes that execute a kernel together, where it was translated for that, if not a warp; see `translate.lanes`
+)
 
 
 @struct
@@ -34,7 +37,7 @@ class Program:
     """The kernel that a worker runs."""
 
     entry: Pointer[u8]  # the code of the kernel
-    lanes: Pointer[u8]  # the code of the kernel for `GROUP` lanes; null if there is none
+    lanes: Pointer[u8]  # the code of the kernel for several lanes; null if there is none
     sites: Pointer[Site]
     callees: Pointer[Callee]
     counters: Pointer[u64]  # how often parts of the kernel were executed
@@ -49,3 +52,4 @@ class Program:
     largest_local: u32  # bytes of local memory that any one function needs
     registers: u32  # of a thread when it starts, where the header of the kernel says; otherwise 0
     never_waits: u32  # whether lanes together run to the end, unless a loop takes very long
+    group: u32  # how many lanes execute it together

@@ -21,7 +21,6 @@ from ptxlab.device.options import Extents
 from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
 from ptxlab.emulate.abi import entries, state, thread_parts
-from ptxlab.emulate.abi.code import GROUP
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.host_order import HostOrder
 from ptxlab.emulate.host.merging import merged_findings
@@ -216,7 +215,7 @@ class RunningLaunch:
     def _can_be_together(self) -> bool:
         """Whether lanes can execute the kernel together: it is translated for that, and rows of threads are full."""
         is_alone = self.place is None and not (self.checks and self.in_chain)
-        return bool(self.compiled.facts["lanes"] and self.block[0] % GROUP == 0 and is_alone)
+        return bool(self.compiled.facts["lanes"] and self.block[0] % self.compiled.facts["group"] == 0 and is_alone)
 
     @property
     def is_clean(self) -> bool:

@@ -78,6 +78,7 @@ class HostWorker:
         self.record.part("code").set(
             entry=compiled.address("entry"),
             lanes=compiled.address("lanes") if launch.is_together else 0,
+            group=facts["group"],
             never_waits=int(launch.is_together and facts["never_waits"]),
             sites=compiled.address("sites"),
             callees=compiled.address("callees"),

@@ -14,6 +14,7 @@ from ptxlab.emulate.translate.arithmetic import Arithmetic
 from ptxlab.emulate.translate.refuse import refuse
 from ptxlab.emulate.translate.unit import Unit
 from ptxlab.ir.shapes import match_of
+from ptxlab.isa.effects import Effects
 from ptxlab.native.cache import Provisional
 
 
@@ -49,9 +50,11 @@ def translate_kernel(
         "talks": unit.talks,
         "lanes": unit.together and not unit.apart and not unit.flat,
         "apart": unit.apart,
-        "never_waits": all(
-            match is None or not match.effects.barrier for match in map(match_of, kernel.instructions())
+        "never_waits": not any(
+            match is not None and _may_wait(match.effects, unit.tracking.checks)
+            for match in map(match_of, kernel.instructions())
         ),
+        "group": unit.group,
         "single_counters": unit.single_counters,
         "clock": "read_clock" in unit.calls.runtime_functions,
         "stack": unit.uses_stack,
@@ -75,3 +78,10 @@ def translate_kernel(
 def packed(parts: Sequence[bytes]) -> bytes:
     """Parts one after another, each after its size."""
     return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+
+
+def _may_wait(effects: Effects, checks: bool) -> bool:
+    """Whether lanes may stop at an instruction, or it changes what detectors know of their threads."""
+    if effects.barrier or effects.converges:
+        return True
+    return checks and any(access.kind == "update" for access in effects.accesses)

@@ -52,6 +52,25 @@ class Calls:
         `words` are those of inputs, and all. If undefined values are followed through it, that is done on as many words
         after those of the values, and a word that says whether there are any.
         """
+        name = self.collective(action, statics, words, reads_shared, following)
+        number = len(self.sites)
+        # Aligned lanes converge at the same instruction.
+        key = (signature(action).symbol, tuple(statics), number if aligned else None)
+        self.sites.append(
+            f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {name}, i32 {self._keys.setdefault(key, len(self._keys))}, "
+            f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 {int(orders)} }}"
+        )
+        return number
+
+    def collective(
+        self,
+        action: Callable[..., object],
+        statics: Statics,
+        words: tuple[int, int],
+        reads_shared: bool,
+        following: Following | None,
+    ) -> str:
+        """The name of a function that does what lanes do together; see `site`."""
         inputs, total = words
         lines = [self._collective_call(action, statics, "%exchange", reads_shared)]
         if following is not None:
@@ -68,20 +87,12 @@ class Calls:
             ]
             total = 2 * total + 1
         self.exchange_words = max(self.exchange_words, total)
-        number = len(self.sites)
-        what = (signature(action).symbol, tuple(statics))
-        wrapper = (*what, following is not None)
+        wrapper = (signature(action).symbol, tuple(statics), following is not None)
         if wrapper not in self._collectives:
             name = self._collectives[wrapper] = f"@collective.{len(self._collectives)}"
             body = "".join(f"  {line}\n" for line in [*lines, "ret void"])
             self.wrappers.append(f"void {name}(ptr %exchange, i32 %members, ptr %shared) nounwind {{\n{body}}}\n")
-        key = (*what, number if aligned else None)  # aligned lanes converge at the same instruction
-        self.sites.append(
-            f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {self._collectives[wrapper]}, "
-            f"i32 {self._keys.setdefault(key, len(self._keys))}, "
-            f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 {int(orders)} }}"
-        )
-        return number
+        return self._collectives[wrapper]
 
     def _collective_call(self, action: Callable[..., object], statics: Statics, buffer: str, reads_shared: bool) -> str:
         """A call of what lanes do together."""

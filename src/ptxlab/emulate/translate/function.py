@@ -78,6 +78,7 @@ class Function:
         self.guard_counter = (-1, 0)
         self._sizes: dict[str, str] = {}
         self.entered: set[int] = set()  # blocks at whose start a thread continues that was one of several lanes
+        self.sites: dict[int, tuple[int, bool]] = {}  # of warp collectives, and if undefined values are followed there
         self.record_size = 0  # bytes of the largest that it passes to the runtime, see `records`
 
     def _find_live(self) -> Liveness:

@@ -2,54 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate.abi import state
-from ptxlab.emulate.abi.code import GROUP
-from ptxlab.emulate.translate.lane_text import Varying, wide
+from ptxlab.emulate.translate import lane_functions
+from ptxlab.emulate.translate.frame import Frame
+from ptxlab.emulate.translate.lane_text import NotTogetherError, Varying
 from ptxlab.emulate.translate.registers import variable
 from ptxlab.emulate.translate.saving import members
 from ptxlab.emulate.translate.values import bits_of
-from ptxlab.native import offset_of, size_of
+from ptxlab.native import offset_of
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.lanes import LaneFunction
 
 
+class LaneFrame(Frame):
+    """The frame of lanes: that of threads, in which there are only registers."""
+
+    def carry(self, text: str, type: str, epoch: int) -> str:
+        raise NotTogetherError("a value that lanes keep over a wait")
+
+
 def save(lanes: LaneFunction, mask: str | None, live: int) -> None:
     """Save registers of lanes in their frames, as threads do before the wait of this instruction."""
-    resume = lanes.single.frame.last_resume.get(lanes.position, 0)
     if mask is not None:
-        save_each(lanes, mask, live, resume)
+        save_each(lanes, mask, live)
         return
-    builder, frames = lanes.builder, _frames(lanes)
-    for type, vector, scalar, offset in _slots(lanes, live):
-        for lane, frame in enumerate(frames):
-            at = builder.plain(f"getelementptr i8, ptr {frame}, i64 {offset}")
-            one = scalar or builder.plain(f"extractelement {wide(type)} {vector}, i64 {lane}")
-            builder.lines.append(f"  store {type} {one}, ptr {at}")
-    for lane in range(GROUP):
-        offset = lane * size_of(state.Thread) + offset_of(state.Thread, "resume")
-        at = builder.plain(f"getelementptr i8, ptr %thread, i64 {offset}")
-        builder.lines.append(f"  store i32 {resume}, ptr {at}")
+    builder, size = lanes.builder, _frame_size(lanes)
+    for type, vector, offset in _slots(lanes, live):
+        at = builder.plain(f"getelementptr i8, ptr %frame, i64 {offset}")
+        lane_functions.save(builder, type, at, size, vector)
 
 
-def save_each(lanes: LaneFunction, mask: str, live: int, resume: int) -> None:
-    """Save registers of some lanes, one after the other; each continues at the point `resume`."""
+def save_each(lanes: LaneFunction, mask: str, live: int) -> None:
+    """Save registers of some lanes, one after the other."""
     builder = lanes.builder
-    kept = [(type, builder.buffer(type, vector), offset) for type, vector, _, offset in _slots(lanes, live, True)]
+    kept = [(type, builder.buffer(type, vector), offset) for type, vector, offset in _slots(lanes, live)]
     with builder.each_lane(mask):
         frame = lanes.load_field("memory.frame", "ptr")
         for type, buffer, offset in kept:
             slot = builder.plain(f"getelementptr i8, ptr {frame}, i64 {offset}")
             builder.lines.append(f"  store {type} {builder.element(type, buffer)}, ptr {slot}")
-        lanes.store_field("resume", "i32", resume)
 
 
-def _slots(lanes: LaneFunction, live: int, widens: bool = False) -> Iterator[tuple[str, str, str, int]]:
-    """The types of registers, their values as vectors or, if they are uniform, scalars, and their slots."""
+def resume_point(lanes: LaneFunction) -> int:
+    """Where threads continue after the wait of this instruction, once it is translated for them."""
+    return lanes.single.frame.last_resume.get(lanes.position, 0)
+
+
+def _slots(lanes: LaneFunction, live: int) -> Iterator[tuple[str, str, int]]:
+    """The types of registers, their values as vectors, and their slots."""
     builder = lanes.builder
     for index in members(live):
         register = lanes.registers.by_index[index]
@@ -57,31 +62,28 @@ def _slots(lanes: LaneFunction, live: int, widens: bool = False) -> Iterator[tup
         for element in range(register.vector):
             text = builder.value(f"load {type}, ptr {variable(register, element)}")
             offset = lanes.single.frame.offset((index, element), register.type.width // 8)
-            is_scalar = text not in builder.shapes and not widens
-            yield type, "" if is_scalar else builder.widened(type, text), text if is_scalar else "", offset
+            yield type, builder.widened(type, text), offset
 
 
-def _frames(lanes: LaneFunction) -> list[str]:
-    """The frames of all lanes, which are neighbors."""
+def _frame_size(lanes: LaneFunction) -> str:
+    """The distance from the frame of a lane to that of the next."""
     builder = lanes.builder
     at = builder.plain(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'code.frame_size')}")
-    size = builder.plain(f"zext i32 {builder.plain(f'load i32, ptr {at}')} to i64")
-    offsets = [builder.plain(f"mul i64 {size}, {lane}") for lane in range(GROUP)]
-    return [builder.plain(f"getelementptr i8, ptr %frame, i64 {offset}") for offset in offsets]
+    return builder.plain(f"zext i32 {builder.plain(f'load i32, ptr {at}')} to i64")
 
 
 def resume(lanes: LaneFunction, live: int) -> None:
     """Continue after a wait, with all lanes: they may have waited as threads."""
     builder = lanes.builder
     label, on = builder.new_label("resume"), builder.new_label("on")
-    lanes.resumes.append((lanes.single.frame.last_resume.get(lanes.position, 0), label))
+    lanes.resumes.append((resume_point(lanes), label))
     builder.label(label)
-    frames = _frames(lanes)
+    size = _frame_size(lanes)
     is_even = "true"
     for index in members(live):
         register = lanes.registers.by_index[index]
         for element in range(register.vector):
-            even = _fetch(lanes, register, element, frames)
+            even = _fetch(lanes, register, element, size)
             is_even = even if is_even == "true" else builder.plain(f"and i1 {is_even}, {even}")
     apart = builder.new_label("apart")
     builder.branch(is_even, on, apart, likely=True)
@@ -93,30 +95,26 @@ def resume(lanes: LaneFunction, live: int) -> None:
     lanes.registers.begin_instruction()
 
 
-def _fetch(lanes: LaneFunction, register: ir.Register, element: int, frames: Sequence[str]) -> str:
+def _fetch(lanes: LaneFunction, register: ir.Register, element: int, size: str) -> str:
     """Fetch a register back from the frames; whether lanes are as evenly spaced as it is thought to be."""
     builder, type, held = lanes.builder, bits_of(register.type), variable(register, element)
     offset = lanes.single.frame.offset((register.index, element), register.type.width // 8)
     shape = builder.variables.get(held)
-    count = GROUP if shape is not None else 1
-    ones = []
-    for frame in frames[:count]:
-        at = builder.plain(f"getelementptr i8, ptr {frame}, i64 {offset}")
-        ones.append(builder.plain(f"load {type}, ptr {at}"))
+    at = builder.plain(f"getelementptr i8, ptr %frame, i64 {offset}")
     if shape is None:
-        builder.lines.append(f"  store {type} {ones[0]}, ptr {held}")
-        lanes.registers.keep_raw(register, ones[0], type)
+        one = builder.plain(f"load {type}, ptr {at}")
+        builder.lines.append(f"  store {type} {one}, ptr {held}")
+        lanes.registers.keep_raw(register, one, type)
         return "true"
-    vector = "poison"
-    for lane, one in enumerate(ones):
-        vector = builder.vector(f"insertelement {wide(type)} {vector}, {type} {one}, i64 {lane}")
+    vector = lane_functions.fetch(builder, type, at, size)
     if isinstance(shape, Varying):
-        builder.lines.append(f"  store {wide(type)} {vector}, ptr {held}")
-        lanes.registers.keep_raw(register, vector, wide(type))
+        builder.lines.append(f"  store {lanes.wide(type)} {vector}, ptr {held}")
+        lanes.registers.keep_raw(register, vector, lanes.wide(type))
         return "true"
-    builder.lines.append(f"  store {type} {ones[0]}, ptr {held}")
+    one = builder.plain(f"extractelement {lanes.wide(type)} {vector}, i64 0")
+    builder.lines.append(f"  store {type} {one}, ptr {held}")
     if shape.extension is not None:  # that it does not wrap around is known, not what it was
         builder.lines.append(f"  store i32 {1 << 30}, ptr {held}.start")
-    expected = builder.widened(type, builder.linear(builder.plain(f"freeze {type} {ones[0]}"), shape.stride))
-    same = builder.plain(f"icmp eq {wide(type)} {vector}, {expected}")
-    return builder.plain(f"call i1 @llvm.vector.reduce.and.v{GROUP}i1({wide('i1')} {same})")
+    expected = builder.widened(type, builder.linear(builder.plain(f"freeze {type} {one}"), shape.stride))
+    same = builder.plain(f"icmp eq {lanes.wide(type)} {vector}, {expected}")
+    return builder.plain(f"call i1 @llvm.vector.reduce.and.v{lanes.group}i1({lanes.wide('i1')} {same})")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate.translate.lane_text import VARYING, Shape, Strided, Varying, wide
+from ptxlab.emulate.translate.lane_text import VARYING, Held, Indexed, Strided, Varying
 from ptxlab.emulate.translate.registers import Registers, variable
 from ptxlab.emulate.translate.values import LlvmValue, bits_of
 
@@ -23,7 +23,7 @@ Key = tuple[int, int]  # the number of a register, and of its element
 class LaneRegisters(Registers):
     """The registers of a function while that is translated for lanes."""
 
-    def __init__(self, function: LaneFunction, shapes: dict[Key, Shape | None]) -> None:
+    def __init__(self, function: LaneFunction, shapes: dict[Key, Held | None]) -> None:
         single = function.single.registers  # with the shadows that threads have, which are zero here
         self._lanes = self._function = function
         self.by_index, self._sums = single.by_index, single._sums
@@ -31,6 +31,7 @@ class LaneRegisters(Registers):
         self._shapes = shapes  # of what is written to them, as far as is known; None: uniform
         self._names: dict[Key, tuple[str, str | None]] = {}  # their values here, also as a `float`
         self._changed: set[Key] | None = None  # since a guard holds
+        self._of_lanes: list[tuple[ir.Register, int, str]] = []  # buffers for what lanes find one by one
         self.has_changed = False  # whether something else was found out than the text before relies on
         for register in self.by_index.values():
             for element in range(register.vector):
@@ -51,16 +52,18 @@ class LaneRegisters(Registers):
             for element in range(register.vector):
                 held, type = variable(register, element), bits_of(register.type)
                 shape = self._shapes.get((register.index, element))
-                yield from _zeroed(held, wide(type) if isinstance(shape, Varying) else type)
+                yield from _zeroed(held, self._lanes.wide(type) if isinstance(shape, Varying) else type)
                 if isinstance(shape, Strided) and shape.extension is not None:
                     yield from _zeroed(f"{held}.start", "i32")
         for index in sorted(self._sums):
             is_scalar = self._shapes.get((index, 0)) is None
-            yield from _zeroed(f"%r{index}.raw", "float" if is_scalar else wide("float"))
+            yield from _zeroed(f"%r{index}.raw", "float" if is_scalar else self._lanes.wide("float"))
 
     def get(self, register: ir.Register, element: int = 0) -> LlvmValue:
         key, builder = (register.index, element), self._lanes.builder
         held = variable(register, element)
+        if builder.is_alone:
+            return LlvmValue(self._lanes, register.type, builder.own(bits_of(register.type), held))
         if key not in self._names:
             text = builder.value(f"load {bits_of(register.type)}, ptr {held}")
             raw = f"{held}.raw" if register.index in self._sums else None
@@ -73,11 +76,15 @@ class LaneRegisters(Registers):
         self, register: ir.Register, text: str, element: int = 0, raw: str | None = None, undefined: str = "0"
     ) -> None:
         lanes, builder, key = self._lanes, self._lanes.builder, (register.index, element)
+        if builder.is_alone:
+            self._of_lanes.append((register, element, builder.buffer(bits_of(register.type))))
+            builder.put_element(bits_of(register.type), self._of_lanes[-1][2], text)
+            return
         mask = lanes.kept_by(register.index)  # of lanes that are written, while others keep their value
-        shape = VARYING if mask is not None else builder.shapes.get(text)
-        if register.index in self._sums and isinstance(shape, Strided):
-            shape = VARYING
-        shape = self._join(key, shape)
+        found = VARYING if mask is not None else builder.shapes.get(text)
+        if isinstance(found, Indexed) or (register.index in self._sums and isinstance(found, Strided)):
+            found = VARYING
+        shape = self._join(key, found)
         self._declare(register, element)
         held, type = variable(register, element), bits_of(register.type)
         if raw is not None and raw[:2] == "%r":
@@ -89,7 +96,7 @@ class LaneRegisters(Registers):
             text = self._blended(mask, type, text, held)
             if raw is not None and register.index in self._sums:
                 raw = self._blended(mask, "float", raw, f"{held}.raw")
-            type, float = wide(type), wide("float")
+            type, float = self._lanes.wide(type), self._lanes.wide("float")
         else:
             float = "float"
             if isinstance(shape, Strided) and shape.extension is not None:
@@ -102,22 +109,30 @@ class LaneRegisters(Registers):
         # What it is here is known better than what its variable can hold.
         self._remember_name(key, *(exact if mask is None else (text, None)))
 
+    def put_from_lanes(self) -> None:
+        """Have registers hold what lanes found one by one."""
+        for register, element, buffer in self._of_lanes:
+            self.put(register, self._lanes.builder.unbuffered(bits_of(register.type), buffer), element)
+        self._of_lanes.clear()
+
     def _blended(self, mask: str | None, type: str, text: str, held: str) -> str:
         builder = self._lanes.builder
         text = builder.widened(type, text)
         if mask is None:
             return text
-        old = builder.vector(f"load {wide(type)}, ptr {held}")
-        return builder.vector(f"select {wide('i1')} {mask}, {wide(type)} {text}, {wide(type)} {old}")
+        old = builder.vector(f"load {self._lanes.wide(type)}, ptr {held}")
+        return builder.vector(
+            f"select {self._lanes.wide('i1')} {mask}, {self._lanes.wide(type)} {text}, {self._lanes.wide(type)} {old}"
+        )
 
     def keep_raw(self, register: ir.Register, text: str, type: str) -> None:
         """Keep what a register holds also as a `float`, if arithmetic wants that."""
         if register.index in self._sums:
-            float = "float" if type == "i32" else wide("float")
+            float = "float" if type == "i32" else self._lanes.wide("float")
             raw = self._lanes.builder.plain(f"bitcast {type} {text} to {float}")
             self._lanes.builder.lines.append(f"  store {float} {raw}, ptr %r{register.index}.raw")
 
-    def _join(self, key: Key, shape: Shape | None) -> Shape | None:
+    def _join(self, key: Key, shape: Held | None) -> Held | None:
         """What a register holds that is also given this."""
         if key not in self._shapes:
             self._shapes[key] = shape

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ptxlab.emulate.abi import state
-from ptxlab.emulate.abi.code import GROUP
 from ptxlab.native import offset_of, size_of
 from ptxlab.native.text import Builder
 
@@ -28,7 +27,8 @@ _NAME = re.compile(r"%[\w.]+")
 _NUMBER = re.compile(r"-?\d+$")
 _THREAD_SIZE = size_of(state.Thread)
 _OF_THREAD = "getelementptr i8, ptr %thread, i64 "
-# What differs from lane to lane of a row of threads, by the offset in the thread; the row has a multiple of `GROUP`.
+_LOCAL = re.compile(r"%local\b")  # local memory of the first lane
+# What differs from lane to lane of a row of threads, by the offset in the thread; the row has a multiple of the lanes.
 _STRIDES = {
     str(offset_of(state.Thread, name)): stride
     for name, stride in (("index.x", 1), ("index.y", 0), ("index.z", 0), ("lane", 1), ("number", 1))
@@ -65,33 +65,64 @@ class Strided:
 
 
 @dataclass(frozen=True, slots=True)
+class Indexed:
+    """A value of 64 bits whose name is that of its uniform part: in each lane a number of 32 bits is added to it.
+
+    So an address in an array is, which is checked as a number. Only what is computed in one block is known to be this.
+    """
+
+    index: str  # a vector of 32 bits
+    cast: str  # `zext` or `sext`
+    factor: int  # that the extended number is multiplied by
+
+
+@dataclass(frozen=True, slots=True)
 class Varying:
     """A vector."""
 
 
-Shape = Strided | Varying
+Held = Strided | Varying  # by a variable
+Shape = Held | Indexed
 VARYING = Varying()
-
-
-def wide(type: str) -> str:
-    """The vector of a type, an element for each lane."""
-    return f"<{GROUP} x {type}>"
 
 
 class LaneBuilder(Builder):
     """The text of a function that lanes execute together."""
 
-    __slots__ = ("_buffers", "_fields", "_lane", "is_reporting", "shapes", "thread", "variables")
+    __slots__ = (
+        "_before",
+        "_buffers",
+        "_fields",
+        "_lane",
+        "functions",
+        "group",
+        "is_reporting",
+        "shapes",
+        "thread",
+        "variables",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, group: int) -> None:
         super().__init__()
+        self.group = group  # lanes
         self.shapes: dict[str, Shape] = {}  # of values that are not uniform, by their names
-        self.variables: dict[str, Shape] = {}  # of variables on the stack that hold no uniform values
+        self.variables: dict[str, Held] = {}  # of variables on the stack that hold no uniform values
         self.is_reporting = False  # whether it is written what one of the threads does, for all of them
         self.thread = "%thread"  # whose thread it is that something is reported of
         self._fields: dict[str, str] = {}  # pointers to fields of the thread: their offsets
         self._lane: str | None = None  # the number of the lane whose part is being written, alone
+        self._before: list[str] = []  # what is executed before the parts of lanes
         self._buffers: list[str] = []
+        self.functions: dict[str, str] = {}  # that it calls, by their names; see `lane_functions`
+
+    def wide(self, type: str) -> str:
+        """The vector of a type, an element for each lane."""
+        return f"<{self.group} x {type}>"
+
+    def ramp(self, type: str, stride: int) -> str:
+        """The distances of lanes from the first."""
+        numbers = (_wrapped(lane * stride, int(type[1:])) for lane in range(self.group))
+        return f"<{', '.join(f'{type} {number}' for number in numbers)}>"
 
     # Text as one thread has it.
 
@@ -128,8 +159,15 @@ class LaneBuilder(Builder):
             raise NotTogetherError("br")
         super().branch(condition, yes, no, likely)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is written what one lane does, as a thread."""
+        return self._lane is not None
+
     def _of_thread(self, text: str) -> str:
         """A text in which the thread is the one whose turn it is."""
+        if self._lane is not None and _LOCAL.search(text):
+            text = _LOCAL.sub(self.plain(f"load ptr, ptr {self.plain(_local_of(self.thread))}"), text)
         if "%thread" not in text:
             return text
         if self._lane is None and not self.is_reporting:
@@ -146,14 +184,22 @@ class LaneBuilder(Builder):
         self.shapes[name] = VARYING
         return name
 
+    def function(self, name: str, lines: Callable[[], Iterator[str]]) -> None:
+        """Have a function be defined beside this one; its first line is its head."""
+        if name not in self.functions:
+            head, *body = lines()
+            self.functions[name] = "\n".join([f"define internal {head} nounwind {{", *body, "}"])
+
     # Values.
 
     def splat(self, type: str, text: str) -> str:
         """A vector of which all elements are the same."""
         if text[0] != "%":
             return f"splat ({type} {text})"
-        one = self.plain(f"insertelement {wide(type)} poison, {type} {text}, i64 0")
-        return self.vector(f"shufflevector {wide(type)} {one}, {wide(type)} poison, <{GROUP} x i32> zeroinitializer")
+        one = self.plain(f"insertelement {self.wide(type)} poison, {type} {text}, i64 0")
+        return self.vector(
+            f"shufflevector {self.wide(type)} {one}, {self.wide(type)} poison, <{self.group} x i32> zeroinitializer"
+        )
 
     def widened(self, type: str, text: str) -> str:
         """Any value as a vector."""
@@ -162,16 +208,22 @@ class LaneBuilder(Builder):
             return text
         if shape is None:
             return self.splat(type, text)
+        if isinstance(shape, Indexed):
+            extended = self.vector(f"{shape.cast} {self.wide('i32')} {shape.index} to {self.wide(type)}")
+            scaled = self.vector(f"mul {self.wide(type)} {extended}, {self.splat(type, str(shape.factor))}")
+            return self.vector(f"add {self.wide(type)} {self.splat(type, text)}, {scaled}")
         base, extension = self.splat(type, text), shape.extension
         if extension is None:
-            steps = _ramp(type, shape.stride)
+            steps = self.ramp(type, shape.stride)
         else:
             starts = self.splat("i32", extension.start)
-            each = self.vector(f"add {wide('i32')} {starts}, {_ramp('i32', extension.step)}")
-            far, near = (self.vector(f"{extension.cast} {wide('i32')} {x} to {wide(type)}") for x in (each, starts))
-            steps = self.vector(f"sub {wide(type)} {far}, {near}")
-            steps = self.vector(f"mul {wide(type)} {steps}, {self.splat(type, str(extension.factor))}")
-        return self.vector(f"add {wide(type)} {base}, {steps}")
+            each = self.vector(f"add {self.wide('i32')} {starts}, {self.ramp('i32', extension.step)}")
+            far, near = (
+                self.vector(f"{extension.cast} {self.wide('i32')} {x} to {self.wide(type)}") for x in (each, starts)
+            )
+            steps = self.vector(f"sub {self.wide(type)} {far}, {near}")
+            steps = self.vector(f"mul {self.wide(type)} {steps}, {self.splat(type, str(extension.factor))}")
+        return self.vector(f"add {self.wide(type)} {base}, {steps}")
 
     def of_lane(self, text: str, shape: Strided) -> str:
         """A value of 64 bits of the lane whose part is being written."""
@@ -189,7 +241,7 @@ class LaneBuilder(Builder):
         extension = shape.extension
         if extension is None:
             return "true"
-        last = (GROUP - 1) * extension.step
+        last = (self.group - 1) * extension.step
         end = self.plain(f"add i32 {extension.start}, {_wrapped(last, 32)}")
         first = self.plain(f"{extension.cast} i32 {extension.start} to i64")
         there = self.plain(f"add i64 {first}, {last}")
@@ -205,7 +257,11 @@ class LaneBuilder(Builder):
         """Whether a condition holds in some lane."""
         if condition not in self.shapes or self._lane is not None:
             return condition
-        return self.plain(f"call i1 @llvm.vector.reduce.or.v{GROUP}i1({wide('i1')} {condition})")
+        return self.plain(f"call i1 @llvm.vector.reduce.or.v{self.group}i1({self.wide('i1')} {condition})")
+
+    def all(self, condition: str) -> str:
+        """Whether a condition, a vector, holds in all lanes."""
+        return self.plain(f"call i1 @llvm.vector.reduce.and.v{self.group}i1({self.wide('i1')} {condition})")
 
     def where(self, condition: str, type: str, yes: str, no: str) -> str:
         """`yes` in the lanes in which a condition holds that holds in some, else `no`."""
@@ -218,12 +274,12 @@ class LaneBuilder(Builder):
             return super().phi(type, *ways)
         assert all(self.shapes.get(text) is VARYING or text[0] != "%" for text, _ in ways), ways
         texts = [(text if text[0] == "%" else self.splat(type, text), label) for text, label in ways]
-        return self.vector(f"phi {wide(type)} {', '.join(f'[ {text}, %{label} ]' for text, label in texts)}")
+        return self.vector(f"phi {self.wide(type)} {', '.join(f'[ {text}, %{label} ]' for text, label in texts)}")
 
     def _load(self, type: str, variable: str) -> str:
         shape = self.variables[variable]
         if isinstance(shape, Varying):
-            return self.vector(f"load {wide(type)}, ptr {variable}")
+            return self.vector(f"load {self.wide(type)}, ptr {variable}")
         name, extension = self.plain(f"load {type}, ptr {variable}"), shape.extension
         if extension is not None:
             start = self.plain(f"load i32, ptr {variable}.start")
@@ -243,23 +299,35 @@ class LaneBuilder(Builder):
         """Memory for an element of each lane, perhaps with those of a vector in it."""
         bits = "i8" if type == "i1" else type
         name = f"%lanes.{len(self._buffers)}"
-        self._buffers.append(f"  {name} = alloca [{GROUP} x {bits}], align 64")
+        self._buffers.append(f"  {name} = alloca [{self.group} x {bits}], align 64")
         if vector is not None:
-            vector = vector if type != "i1" else self.vector(f"zext {wide('i1')} {vector} to {wide('i8')}")
-            self.lines.append(f"  store {wide(bits)} {vector}, ptr {name}")
+            vector = vector if type != "i1" else self.vector(f"zext {self.wide('i1')} {vector} to {self.wide('i8')}")
+            self.lines.append(f"  store {self.wide(bits)} {vector}, ptr {name}")
         return name
 
     def unbuffered(self, type: str, buffer: str) -> str:
         """The vector in a buffer."""
         if type == "i1":
-            bytes = self.vector(f"load {wide('i8')}, ptr {buffer}")
-            return self.vector(f"trunc {wide('i8')} {bytes} to {wide('i1')}")
-        return self.vector(f"load {wide(type)}, ptr {buffer}")
+            bytes = self.vector(f"load {self.wide('i8')}, ptr {buffer}")
+            return self.vector(f"trunc {self.wide('i8')} {bytes} to {self.wide('i1')}")
+        return self.vector(f"load {self.wide(type)}, ptr {buffer}")
 
     def element(self, type: str, buffer: str) -> str:
         """An element of a buffer, of the lane whose part is being written."""
         found = self.plain(f"load {'i8' if type == 'i1' else type}, ptr {self._at(type, buffer)}")
         return self.plain(f"trunc i8 {found} to i1") if type == "i1" else found
+
+    def own(self, type: str, variable: str) -> str:
+        """What a variable holds for the lane whose part is being written."""
+        if variable not in self.variables:
+            return self.plain(f"load {type}, ptr {variable}")
+        start = len(self.lines)
+        buffer = self.buffer(type, self.widened(type, self._load(type, variable)))
+        for line in self.lines[start:]:
+            assert isinstance(line, str)
+            self._before.append(line)
+        del self.lines[start:]
+        return self.element(type, buffer)
 
     def put_element(self, type: str, buffer: str, text: str) -> None:
         if type == "i1":
@@ -275,6 +343,7 @@ class LaneBuilder(Builder):
         assert self._lane is None
         active = None if mask is None else self.buffer("i1", mask)
         head, body, end, after = (self.new_label(name) for name in ("lane", "part", "next", "together"))
+        self._before = self.gap()
         self.lines.append("  store i64 0, ptr %lane")
         self.jump(head)
         self.label(head)
@@ -292,29 +361,34 @@ class LaneBuilder(Builder):
         self.label(end)
         following = self.plain(f"add i64 {self._lane}, 1")
         self.lines.append(f"  store i64 {following}, ptr %lane")
-        more = self.plain(f"icmp ult i64 {following}, {GROUP}")
+        more = self.plain(f"icmp ult i64 {following}, {self.group}")
         self._lane, self.thread = None, outside
         self.branch(more, head, after)
         self.label(after)
 
     def declarations(self) -> list[str]:
         """The variables that the text needs besides registers."""
-        return ["  %lane = alloca i64", f"  %addresses = alloca {wide('i64')}, align 64", *self._buffers]
+        return ["  %lane = alloca i64", f"  %addresses = alloca {self.wide('i64')}, align 64", *self._buffers]
 
     # Widening.
 
     def _binary(self, operation: str, type: str, a: str, b: str) -> str:
         shapes = self.shapes.get(a), self.shapes.get(b)
         if VARYING not in shapes:
+            moved = _moved(operation, shapes, b)
+            if moved is not None:
+                name = self.plain(f"{operation} {type} {a}, {b}")
+                self.shapes[name] = moved
+                return name
             shape = _combined(operation, shapes, b)
             if shape is not None:
                 return self.linear(self.plain(f"{operation} {type} {a}, {b}"), shape.stride, shape.extension)
         first, second = (self.widened(type, x) for x in (a, b))
-        return self.vector(f"{operation} {wide(type)} {first}, {second}")
+        return self.vector(f"{operation} {self.wide(type)} {first}, {second}")
 
     def _compare(self, operation: str, type: str, a: str, b: str) -> str:
         first, second = (self.widened(type, x) for x in (a, b))
-        return self.vector(f"{operation} {wide(type)} {first}, {second}")
+        return self.vector(f"{operation} {self.wide(type)} {first}, {second}")
 
     def _cast(self, operation: str, type: str, a: str, to: str) -> str:
         shape = self.shapes[a]
@@ -324,25 +398,29 @@ class LaneBuilder(Builder):
             if operation in ("zext", "sext") and (type, to) == ("i32", "i64") and abs(shape.stride) < 1 << 24:
                 extension = Extension(a, shape.stride, operation, 1)
                 return self.linear(self.plain(f"{operation} i32 {a} to i64"), shape.stride, extension)
-        return self.vector(f"{operation} {wide(type)} {self.widened(type, a)} to {wide(to)}")
+        if operation in ("zext", "sext") and (type, to) == ("i32", "i64") and shape is VARYING:
+            name = self.plain("add i64 0, 0")
+            self.shapes[name] = Indexed(a, operation, 1)
+            return name
+        return self.vector(f"{operation} {self.wide(type)} {self.widened(type, a)} to {self.wide(to)}")
 
     def _select(self, condition: str, type: str, a: str, _: str, b: str) -> str:
         if condition[0] != "%" or condition not in self.shapes:
             first, second = (self.widened(type, x) for x in (a, b))
-            return self.vector(f"select i1 {condition}, {wide(type)} {first}, {wide(type)} {second}")
+            return self.vector(f"select i1 {condition}, {self.wide(type)} {first}, {self.wide(type)} {second}")
         choice = self.widened("i1", condition)
         first, second = (self.widened(type, x) for x in (a, b))
-        return self.vector(f"select {wide('i1')} {choice}, {wide(type)} {first}, {wide(type)} {second}")
+        return self.vector(f"select {self.wide('i1')} {choice}, {self.wide(type)} {first}, {self.wide(type)} {second}")
 
     def _call(self, type: str, symbol: str, arguments: str) -> str:
         given = [argument.split(" ") for argument in arguments.split(", ")]
         if symbol.startswith("llvm."):
-            name = re.sub(r"\.([if]\d+)", rf".v{GROUP}\1", symbol)
+            name = re.sub(r"\.([if]\d+)", rf".v{self.group}\1", symbol)
             texts = [
-                f"i1 {text}" if of == "i1" and text[0] != "%" else f"{wide(of)} {self.widened(of, text)}"
+                f"i1 {text}" if of == "i1" and text[0] != "%" else f"{self.wide(of)} {self.widened(of, text)}"
                 for of, text in given
             ]
-            return self.vector(f"call {wide(type)} @{name}({', '.join(texts)})")
+            return self.vector(f"call {self.wide(type)} @{name}({', '.join(texts)})")
         buffers = [
             (of, text, self.buffer(of, self.widened(of, text)) if text in self.shapes else None) for of, text in given
         ]
@@ -353,8 +431,29 @@ class LaneBuilder(Builder):
         return self.unbuffered(type, results)
 
 
+def _moved(operation: str, shapes: Sequence[Shape | None], second: str) -> Indexed | None:
+    """The shape of the sum of an indexed value and a uniform one, or of its product with a constant."""
+    a, b = shapes
+    if isinstance(a, Indexed) and b is None:
+        if operation in ("add", "sub"):
+            return a
+        factor = _factor(operation, second)
+        if factor is not None and 0 < a.factor * factor < 1 << 16:
+            return Indexed(a.index, a.cast, a.factor * factor)
+    return b if isinstance(b, Indexed) and a is None and operation == "add" else None
+
+
+def _factor(operation: str, second: str) -> int | None:
+    """What an operation with a constant multiplies by."""
+    if not _NUMBER.match(second):
+        return None
+    return int(second) if operation == "mul" else 1 << int(second) if operation == "shl" else None
+
+
 def _combined(operation: str, shapes: Sequence[Shape | None], second: str) -> Strided | None:
     """The shape of a sum, or of a product with a constant, of values that are linear or uniform."""
+    if any(isinstance(shape, Indexed) for shape in shapes):
+        return None
     a, b = (shape if isinstance(shape, Strided) else Strided(0) for shape in shapes)
     if operation in ("add", "sub"):
         if a.extension is not None and b.stride == 0 and b.extension is None:
@@ -364,9 +463,7 @@ def _combined(operation: str, shapes: Sequence[Shape | None], second: str) -> St
         if a.extension is None and b.extension is None:
             return Strided(a.stride + (b.stride if operation == "add" else -b.stride))
         return None
-    factor = None
-    if _NUMBER.match(second):
-        factor = int(second) if operation == "mul" else 1 << int(second) if operation == "shl" else None
+    factor = _factor(operation, second)
     if factor is None or not 0 < abs(factor) < 1 << 16 or abs(a.stride * factor) >= 1 << 24:
         return None
     if a.extension is None:
@@ -375,8 +472,8 @@ def _combined(operation: str, shapes: Sequence[Shape | None], second: str) -> St
     return Strided(a.stride * factor, Extension(e.start, e.step, e.cast, e.factor * factor))
 
 
-def _ramp(type: str, stride: int) -> str:
-    return f"<{', '.join(f'{type} {_wrapped(lane * stride, int(type[1:]))}' for lane in range(GROUP))}>"
+def _local_of(thread: str) -> str:
+    return f"getelementptr i8, ptr {thread}, i64 {offset_of(state.Thread, 'memory.local')}"
 
 
 def _cast_number(operation: str, type: str, number: str, to: str) -> str:

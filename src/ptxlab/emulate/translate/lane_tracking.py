@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.runtime.order import shadow
-from ptxlab.emulate.translate.lane_text import NotTogetherError, Strided, wide
+from ptxlab.emulate.translate.lane_text import Strided, NotTogetherError
 from ptxlab.emulate.translate.tracking import flags_of
 from ptxlab.emulate.translate.values import LlvmAddress
 from ptxlab.flow.numbers import Threads
@@ -39,7 +39,7 @@ def note(lanes: LaneFunction, address: LlvmAddress, bytes: int, kind: int, order
     mask = lanes.mask()
     for condition in conditions:
         if condition in builder.shapes:
-            mask = condition if mask is None else builder.vector(f"and {wide('i1')} {mask}, {condition}")
+            mask = condition if mask is None else builder.vector(f"and {lanes.wide('i1')} {mask}, {condition}")
     flags = flags_of(kind, order, element) | shadow.FOLLOWED
     flags |= shadow.FOLLOWS_VALUE if kind == address_spaces.LOAD else 0
     where = _addresses(lanes, address.value.text)
@@ -55,10 +55,10 @@ def _alive(lanes: LaneFunction, dead: Threads) -> str:
     """In which lanes what they load makes a difference; see `Tracking.conditions`."""
     builder, (table, is_flat) = lanes.builder, lanes.unit.tracking.dead_threads(lanes, dead)
     at = builder.plain(f"getelementptr i8, ptr {table}, i32 {lanes.load_field('number', 'i32')}")
-    marks = builder.vector(f"load {wide('i8')}, ptr {at}, align 1, !invariant.load !2")
-    is_dead = builder.vector(f"trunc {wide('i8')} {marks} to {wide('i1')}")
-    is_dead = builder.vector(f"and {wide('i1')} {is_dead}, {builder.splat('i1', is_flat)}")
-    return builder.vector(f"xor {wide('i1')} {is_dead}, splat (i1 true)")
+    marks = builder.vector(f"load {lanes.wide('i8')}, ptr {at}, align 1, !invariant.load !2")
+    is_dead = builder.vector(f"trunc {lanes.wide('i8')} {marks} to {lanes.wide('i1')}")
+    is_dead = builder.vector(f"and {lanes.wide('i1')} {is_dead}, {builder.splat('i1', is_flat)}")
+    return builder.vector(f"xor {lanes.wide('i1')} {is_dead}, splat (i1 true)")
 
 
 def _addresses(lanes: LaneFunction, at: str) -> str:
@@ -67,7 +67,7 @@ def _addresses(lanes: LaneFunction, at: str) -> str:
     if shape is None:
         return f"i64 {at}, i64 0, ptr null"
     if not isinstance(shape, Strided):
-        builder.lines.append(f"  store {wide('i64')} {at}, ptr %addresses")
+        builder.lines.append(f"  store {lanes.wide('i64')} {builder.widened('i64', at)}, ptr %addresses")
         return "i64 0, i64 0, ptr %addresses"
     even = builder.is_evenly_spaced(shape)
     if even == "true":
@@ -77,7 +77,7 @@ def _addresses(lanes: LaneFunction, at: str) -> str:
     builder.label(near)
     builder.branch(even, known, uneven, likely=True)
     builder.label(uneven)
-    builder.lines.append(f"  store {wide('i64')} {builder.widened('i64', at)}, ptr %addresses")
+    builder.lines.append(f"  store {lanes.wide('i64')} {builder.widened('i64', at)}, ptr %addresses")
     builder.jump(known)
     builder.label(known)
     each = builder.plain(f"phi ptr [ null, %{near} ], [ %addresses, %{uneven} ]")

@@ -11,20 +11,21 @@ runs for very long, in which a thread may poll what others write: the lanes cont
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from ptxlab import ir
 from ptxlab.emulate.abi import state, thread_parts
-from ptxlab.emulate.abi.code import GROUP
-from ptxlab.emulate.translate.frame import Frame
+from ptxlab.emulate.abi.code import GROUP, WARP
 from ptxlab.emulate.translate.function import Function
 from ptxlab.emulate.translate.hints import LoopHints
-from ptxlab.emulate.translate.lane_frames import save_each
+from ptxlab.emulate.translate.lane_frames import LaneFrame, save_each
 from ptxlab.emulate.translate.lane_machine import LaneMachine
-from ptxlab.emulate.translate.lane_refusals import refuse
+from ptxlab.emulate.translate.lane_refusals import is_for_each, refuse
 from ptxlab.emulate.translate.lane_registers import Key, LaneRegisters
-from ptxlab.emulate.translate.lane_text import LaneBuilder, NotTogetherError, Shape, wide
+from ptxlab.emulate.translate.lane_sides import Sides, sides_of
+from ptxlab.emulate.translate.lane_text import Held, LaneBuilder, NotTogetherError
 from ptxlab.emulate.translate.sharing import sharing
 from ptxlab.emulate.translate.undefined import DEFINED, Undefined
 from ptxlab.ir.flow import END
@@ -38,6 +39,11 @@ _NONE = "zeroinitializer"
 _ALL = "splat (i1 true)"
 
 
+def lanes_of(matches: Iterable[Match | None]) -> int:
+    """How many lanes execute a kernel together: all of a warp where they exchange values, else what vectors hold."""
+    return WARP if any(match is not None and match.effects.converges for match in matches) else GROUP
+
+
 class LaneFunction(Function):
     """A kernel while it is translated for lanes; what is known of it is that of the function for threads."""
 
@@ -49,9 +55,17 @@ class LaneFunction(Function):
         refuse(single)
         self.__dict__.update(single.__dict__)
         self.single = single
+        self.group = lanes_of(self.matches)
         self.name = f"{single.name}.lanes"
         self.divergent: set[int] = set()  # the branches that lanes can take different ways at
-        self._shapes: dict[Key, Shape | None] = {}
+        self.sides = sides_of(self)  # by the block that ends with the branch
+        self.side_of = {
+            block: number
+            for number, sides in self.sides.items()
+            for block in (sides.passed, sides.taken)
+            if block is not None
+        }
+        self._shapes: dict[Key, Held | None] = {}
         counted, hints = self.unit.counting.mark(), self.unit.hints
         for _ in range(PASSES):
             known = len(self.divergent)
@@ -65,15 +79,16 @@ class LaneFunction(Function):
 
     def _begin(self) -> None:
         """Start to translate, as if nothing had been."""
-        self.builder = LaneBuilder()
+        self.builder = LaneBuilder(self.group)
         self.machine = LaneMachine(self)
-        self.frame = Frame(self)
+        self.frame = LaneFrame(self)
         self.hints = LoopHints(self)
         self.registers: LaneRegisters = LaneRegisters(self, self._shapes)
         self.undefined = Undefined(self, follows=False)
         self.position = self.record_size = 0
         self._sizes = {}
         self.guard: str | None = None  # the lanes in which the guard of an instruction holds, where they differ
+        self.others: int | None = None  # the block to which lanes get that do not take the side being translated
         self.waiting, self.is_partial = self._find_waiting()
         self.entries: set[int] = set()
         self.resumes: list[tuple[int, str]] = []  # points after waits, by the numbers that threads have for them
@@ -81,18 +96,22 @@ class LaneFunction(Function):
     def text(self) -> str:
         """The function as LLVM IR; the last time after that for threads."""
         self._begin()
-        return super().text()
+        body = super().text()
+        return "\n".join([body, *self.builder.functions.values(), ""])
 
     def _beginning(self) -> list[str]:
         lines = [
             *self.builder.declarations(),
-            *sharing("%addresses", wide("i64")),
+            *sharing("%addresses", self.wide("i64")),
             f"  %turns = alloca i32\n  store i32 {TURNS}, ptr %turns",
         ]
-        lines += [f"  %active = alloca {wide('i1')}\n  store {wide('i1')} {_ALL}, ptr %active"]
-        lines += [f"  %active.count = alloca i64\n  store i64 {GROUP}, ptr %active.count"]
+        masks = self.wide("i1")
+        lines += [f"  %active = alloca {masks}\n  store {masks} {_ALL}, ptr %active"]
+        lines += [f"  %active.count = alloca i64\n  store i64 {self.group}, ptr %active.count"]
         for block in sorted(self.waiting):
-            lines.append(f"  %wait.{block} = alloca {wide('i1')}\n  store {wide('i1')} {_NONE}, ptr %wait.{block}")
+            lines.append(
+                f"  %wait.{block} = alloca {self.wide('i1')}\n  store {self.wide('i1')} {_NONE}, ptr %wait.{block}"
+            )
         cases = " ".join(f"i32 {number}, label %{label}" for number, label in [(0, "start"), *self.resumes])
         return [*lines, f"  switch i32 %resume, label %elsewhere [ {cases} ]", "elsewhere:", "  ret void"]
 
@@ -130,7 +149,19 @@ class LaneFunction(Function):
         target = self.flow.targets[position][0] if instruction.opcode.jump is Jump.BRANCH else END
         if instruction.guard is None:
             return [(target,)]
-        return [(target, after)] if position in self.divergent else [(target,), (after,)]
+        if position not in self.divergent:
+            return [(target,), (after,)]
+        return [(self.sides[number].join,)] if number in self.sides else [(target, after)]
+
+    @property
+    def block_number(self) -> int:
+        """The basic block that is being translated, or that a side is part of which is."""
+        number = super().block_number
+        return self.side_of.get(number, number)
+
+    def wide(self, type: str) -> str:
+        """The vector of a type, an element for each lane."""
+        return self.builder.wide(type)
 
     def mask(self) -> str | None:
         """The lanes that execute what is being translated; None: all of them."""
@@ -138,51 +169,53 @@ class LaneFunction(Function):
             return self.guard
         if self.block_number not in self.is_partial:
             return None
-        return self.builder.vector(f"load {wide('i1')}, ptr %active")
+        return self.builder.vector(f"load {self.wide('i1')}, ptr %active")
 
     @property
     def counts_changes(self) -> bool:
-        """No: all that lanes store counts, since threads continue what takes long."""
-        return False
+        """No, unless a lane stores alone: all that lanes store counts, since threads continue what takes long."""
+        return self.builder.is_alone and super().counts_changes
 
-    def note_access(self, *_: object) -> str:
+    def note_access(self, *given: Any) -> str:
         """Nothing, where a uniform access is written as that of one thread: `lane_tracking` notes it for all lanes."""
-        return DEFINED
+        return super().note_access(*given) if self.builder.is_alone else DEFINED
 
     def is_full(self) -> str:
         """Whether those are all lanes."""
         if self.guard is None and self.block_number not in self.is_partial:
             return "true"
-        return self.builder.plain(f"icmp eq i64 {self.times('1')}, {GROUP}")
+        return self.builder.plain(f"icmp eq i64 {self.times('1')}, {self.group}")
 
     def times(self, amount: str) -> str:
+        if self.builder.is_alone:
+            return amount
         if amount != "1":
             raise NotTogetherError("an amount")
         if self.guard is not None:
             return self._number_of(self.guard)
         if self.block_number not in self.is_partial:
-            return str(GROUP)
+            return str(self.group)
         return self.builder.plain("load i64, ptr %active.count")
 
     def _number_of(self, mask: str) -> str:
-        bits = self.builder.plain(f"bitcast {wide('i1')} {mask} to i{GROUP}")
-        count = self.builder.plain(f"call i{GROUP} @llvm.ctpop.i{GROUP}(i{GROUP} {bits})")
-        return self.builder.plain(f"zext i{GROUP} {count} to i64")
+        builder, number = self.builder, f"i{self.group}"
+        bits = builder.plain(f"bitcast {self.wide('i1')} {mask} to {number}")
+        count = builder.plain(f"call {number} @llvm.ctpop.{number}({number} {bits})")
+        return builder.plain(f"zext {number} {count} to i64")
 
     def bits(self, mask: str | None) -> str:
         """Lanes as a number of 32 bits, the first lane being the lowest; None: all of them."""
         if mask is None:
-            return str((1 << GROUP) - 1)
-        bits = self.builder.plain(f"bitcast {wide('i1')} {mask} to i{GROUP}")
-        return self.builder.plain(f"zext i{GROUP} {bits} to i32") if GROUP < 32 else bits
+            return str((1 << self.group) - 1) if self.group < WARP else "-1"
+        bits = self.builder.plain(f"bitcast {self.wide('i1')} {mask} to i{self.group}")
+        return self.builder.plain(f"zext i{self.group} {bits} to i32") if self.group < WARP else bits
 
     def kept_by(self, register: int) -> str | None:
         """The lanes that a result is for, if others need what they have in its register; otherwise None."""
-        if self.guard is not None:
+        if self.guard is not None and self.others is None:
             return self.guard
-        if self.live.block_of and any(
-            self.live.at_start[block] >> register & 1 for block in self.waiting.get(self.block_number, ())
-        ):
+        places = {*self.waiting.get(self.block_number, ()), *(() if self.others is None else (self.others,))}
+        if self.live.block_of and any(self.live.at_start[block] >> register & 1 for block in places):
             return self.mask()
         return None
 
@@ -208,9 +241,11 @@ class LaneFunction(Function):
 
     def _first_thread(self, mask: str) -> str:
         builder = self.builder
-        bits = builder.plain(f"bitcast {wide('i1')} {mask} to i{GROUP}")
-        first = builder.plain(f"call i{GROUP} @llvm.cttz.i{GROUP}(i{GROUP} {bits}, i1 false)")
-        offset = builder.plain(f"mul i64 {builder.plain(f'zext i{GROUP} {first} to i64')}, {size_of(state.Thread)}")
+        bits = builder.plain(f"bitcast {self.wide('i1')} {mask} to i{self.group}")
+        first = builder.plain(f"call i{self.group} @llvm.cttz.i{self.group}(i{self.group} {bits}, i1 false)")
+        offset = builder.plain(
+            f"mul i64 {builder.plain(f'zext i{self.group} {first} to i64')}, {size_of(state.Thread)}"
+        )
         return builder.plain(f"getelementptr i8, ptr %thread, i64 {offset}")
 
     def _translate_guarded(self, instruction: ir.Instruction, guard: ir.Guard, match: Match | None) -> None:
@@ -220,16 +255,19 @@ class LaneFunction(Function):
         if condition not in builder.shapes:
             super()._translate_guarded(instruction, guard, match)
             return
-        taken = self._part_of_active(condition, guard.negated)
+        taken = self.part_of_active(condition, guard.negated)
         if instruction.opcode.jump is not None:
             self.divergent.add(self.position)
+            if self.block_number in self.sides:
+                self._take_both(self.sides[self.block_number], guard.negated, condition)
+                return
             target = self.flow.targets[self.position][0] if instruction.opcode.jump is Jump.BRANCH else END
             number = self.block_number
             after = number + 1 if number + 1 < len(self.flow.blocks) else END
-            self._part(target, taken, after, self._part_of_active(condition, not guard.negated))
+            self._part(target, taken, after, self.part_of_active(condition, not guard.negated))
             return
         assert match is not None
-        self.guard = taken
+        outside, self.guard, self.others = (self.guard, self.others), taken, None
         skips = bool(match.effects.accesses)
         then, end = builder.new_label("then"), builder.new_label("after")
         if skips:
@@ -242,16 +280,47 @@ class LaneFunction(Function):
             builder.jump(end)
             builder.label(end)
             self.registers.end_guarded()
-        self.guard = None
+        self.guard, self.others = outside
 
-    def _part_of_active(self, condition: str, negated: bool) -> str:
+    def _take_both(self, sides: Sides, negated: bool, condition: str) -> None:
+        """Execute both sides of a branch, each for the lanes that take it."""
+        taken, passed = (self.part_of_active(condition, way) for way in (negated, not negated))
+        for block, mask, others in (
+            (sides.passed, passed, sides.join if sides.taken is None else sides.taken),
+            (sides.taken, taken, sides.join),
+        ):
+            if block is None:
+                continue
+            start, end = self.flow.blocks[block].start, self.flow.blocks[block].end
+            self.position, self.guard, self.others = start, mask, others
+            self.unit.counting.count_block(self, start, end)
+            for position in range(start, end):
+                self.position = position
+                instruction = self.instructions[position]
+                if instruction.opcode.jump is None:
+                    self.registers.begin_instruction()
+                    self._translate(instruction, self.matches[position])
+        self.guard = self.others = None
+        self.go(sides.join)
+
+    def _execute(self, instruction: ir.Instruction, match: Match) -> None:
+        if not is_for_each(match.effects, bool(self.locals.size)):
+            super()._execute(instruction, match)
+            return
+        with self.builder.each_lane(self.mask()):
+            super()._execute(instruction, match)
+        self.registers.put_from_lanes()
+
+    def part_of_active(self, condition: str, negated: bool) -> str:
         """The lanes that execute and in which a condition holds, or does not."""
         builder, mask = self.builder, self.mask()
         if negated:
-            condition = builder.vector(f"xor {wide('i1')} {condition}, {_ALL}")
+            condition = builder.vector(f"xor {self.wide('i1')} {condition}, {_ALL}")
         if mask is None:
             return condition
-        return builder.vector(f"select {wide('i1')} {mask}, {wide('i1')} {condition}, {wide('i1')} {_NONE}")
+        return builder.vector(
+            f"select {self.wide('i1')} {mask}, {self.wide('i1')} {condition}, {self.wide('i1')} {_NONE}"
+        )
 
     # Control flow.
 
@@ -297,9 +366,9 @@ class LaneFunction(Function):
     def _wait_at(self, block: int, mask: str) -> None:
         """Have lanes wait at the start of a block."""
         builder = self.builder
-        before = builder.vector(f"load {wide('i1')}, ptr %wait.{block}")
-        both = builder.vector(f"or {wide('i1')} {before}, {mask}")
-        builder.lines.append(f"  store {wide('i1')} {both}, ptr %wait.{block}")
+        before = builder.vector(f"load {self.wide('i1')}, ptr %wait.{block}")
+        both = builder.vector(f"or {self.wide('i1')} {before}, {mask}")
+        builder.lines.append(f"  store {self.wide('i1')} {both}, ptr %wait.{block}")
 
     def _dispatch(self, places: Sequence[int], *, is_certain: bool = True) -> None:
         """Execute the first of some blocks at which lanes wait; if it is certain that there is one."""
@@ -308,7 +377,7 @@ class LaneFunction(Function):
             if is_certain and index == len(places) - 1:
                 break
             enter, other = builder.new_label("enter"), builder.new_label("other")
-            waiting = builder.vector(f"load {wide('i1')}, ptr %wait.{place}")
+            waiting = builder.vector(f"load {self.wide('i1')}, ptr %wait.{place}")
             builder.branch(builder.any(waiting), enter, other)
             builder.label(enter)
             self._enter(place)
@@ -321,10 +390,10 @@ class LaneFunction(Function):
     def _enter(self, block: int) -> None:
         """Have the lanes execute that wait at a block."""
         builder = self.builder
-        mask = builder.vector(f"load {wide('i1')}, ptr %wait.{block}")
-        builder.lines.append(f"  store {wide('i1')} {mask}, ptr %active")
+        mask = builder.vector(f"load {self.wide('i1')}, ptr %wait.{block}")
+        builder.lines.append(f"  store {self.wide('i1')} {mask}, ptr %active")
         builder.lines.append(f"  store i64 {self._number_of(mask)}, ptr %active.count")
-        builder.lines.append(f"  store {wide('i1')} {_NONE}, ptr %wait.{block}")
+        builder.lines.append(f"  store {self.wide('i1')} {_NONE}, ptr %wait.{block}")
         self.hints.resume(block)
         builder.jump(f"b{block}")
 
@@ -364,7 +433,7 @@ class LaneFunction(Function):
         for place, mask in ways:
             self._become_threads(place, mask)
         for place in sorted(self.waiting.get(self.block_number, ())):
-            self._become_threads(place, builder.vector(f"load {wide('i1')}, ptr %wait.{place}"))
+            self._become_threads(place, builder.vector(f"load {self.wide('i1')}, ptr %wait.{place}"))
         builder.close("ret void")
         builder.label(on)
 
@@ -374,9 +443,10 @@ class LaneFunction(Function):
             self._exit_lanes(mask)
             return
         self.entries.add(block)
-        save_each(self, mask, self.live.at_start[block], self.single.frame.entries.get(block, 0))
+        save_each(self, mask, self.live.at_start[block])
         with self.builder.each_lane(mask):
             for name, value in (
+                ("resume", self.single.frame.entries.get(block, 0)),
                 ("waiting.instruction", self.first + self.flow.blocks[block].start),
                 ("status", thread_parts.YIELDED),
             ):

@@ -22,7 +22,7 @@ from ptxlab.emulate.translate.undefined import DEFINED
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text, resize
 from ptxlab.emulate.translate.wgmma import WarpgroupMma
 from ptxlab.isa import Match, asynchronous
-from ptxlab.isa.types import type_named
+from ptxlab.isa.types import Type, type_named
 from ptxlab.isa.undefined import Following
 from ptxlab.isa.units.multicast_unit import Multicast
 from ptxlab.isa.units.texture_unit import Textures
@@ -192,11 +192,7 @@ class LlvmMachine:
         orders: bool = False,
         following: Following | None = None,
     ) -> tuple[LlvmValue, ...]:
-        word = 0
-        for value in inputs:
-            for part in self._words(value):
-                self.function.builder.emit(f"store i32 {part}, ptr {self._exchange(word)}")
-                word += 1
+        word = self._bring(inputs)
         types = [type_named(name) for name in results]
         total = word + sum(-(-type.width // 32) for type in types)
         if following is not None and not self._follow(following, inputs, total):
@@ -204,24 +200,42 @@ class LlvmMachine:
         site = self.function.unit.calls.site(
             self.function, function, statics, (word, total), aligned, reads_shared, orders, following
         )
+        self.function.sites[self.function.position] = site, following is not None
         given = str(members) if isinstance(members, int) else members.text
         self.function.store_field("waiting.members", "i32", given)
         self.function.store_field("waiting.site", "i32", site)
         self.function.frame.wait_here(thread_parts.AT_COLLECTIVE)
+        found = self._fetch(types, word)
+        if following is not None:
+            self._take_shadows(following, found, total, inputs=word)
+        return tuple(found)
+
+    def _bring(self, inputs: Sequence[LlvmValue]) -> int:
+        """Put values into the exchange buffer; how many words they are."""
+        word = 0
+        for value in inputs:
+            for part in self._words(value):
+                self.function.builder.emit(f"store i32 {part}, ptr {self._exchange(word)}")
+                word += 1
+        return word
+
+    def _fetch(self, types: Sequence[Type], word: int) -> list[LlvmValue]:
+        """Values from the exchange buffer, from a word of it on."""
         found = []
         for type in types:
             parts = []
             for _ in range(0, type.width, 32):
-                text = self.function.builder.value(f"load i32, ptr {self._exchange(word)}")
-                parts.append(LlvmValue(self.function, _U32, text))
+                parts.append(LlvmValue(self.function, _U32, self._word(word)))
                 word += 1
             if type.width >= 32:
                 found.append(self.pack(parts, type.name))
             else:
                 found.append(LlvmValue(self.function, type, resize(parts[0], type.width, signed=False)))
-        if following is not None:
-            self._take_shadows(following, found, total, inputs=total - sum(-(-type.width // 32) for type in types))
-        return tuple(found)
+        return found
+
+    def _word(self, number: int) -> str:
+        """A word of the thread in the exchange buffer."""
+        return self.function.builder.value(f"load i32, ptr {self._exchange(number)}")
 
     def _follow(self, following: Following, inputs: Sequence[LlvmValue], word: int) -> bool:
         """Put the shadows of undefined values into the exchange buffer, unless all are known to be defined."""

@@ -70,6 +70,7 @@ class Unit:
         self.recording = None if record is None else RecordingPlan(record.lines)
         self.together = together  # whether lanes execute it together where they can; see `lanes`
         self.apart = ""  # why they cannot
+        self.group = 1  # how many lanes execute it together
         self.single_counters = 0  # how many counters are of single threads; those after them are of lanes together
         self.flat = flat  # see `registers`
         self.until = until
@@ -157,7 +158,7 @@ class Unit:
         except NotTogetherError as problem:
             self.apart = str(problem)
             return None
-        entry.entered = lanes.entries
+        entry.entered, self.group = lanes.entries, lanes.group
         return lanes
 
     def instructions_of(self, function: ir.Function) -> tuple[list[ir.Instruction], list[Match | None]]:

@@ -85,11 +85,17 @@ def note_lanes_global(
     instruction: u32,
 ) -> u32:  # fmt: skip
     """The same in global memory."""
-    worker = thread.worker
-    if lanes == (1 << GROUP) - 1 and stride == u64(bytes) and cast(u64, each) == 0 and bytes >= 4:
-        is_defined: boolean = first + (GROUP - 1) * stride < worker.memory.heap or first >= HOST_MEMORY
+    group: u32 = thread.worker.code.group
+    all: u32 = u32(0xFFFFFFFF) >> (32 - group)
+    if lanes == all and stride == u64(bytes) and cast(u64, each) == 0 and bytes >= 4:
+        is_defined: boolean = first + (u64(group) - 1) * stride < thread.worker.memory.heap or first >= HOST_MEMORY
         shift: u32 = trailing_zeros(u32, bytes)
-        if (is_defined or flags & KIND != LOAD) and joins_runs(thread, first, shift, flags & REMEMBERED, instruction):
+        part: u32 = 0
+        while part < group and (is_defined or flags & KIND != LOAD):
+            if joins_runs(thread + part, first + u64(part) * stride, shift, flags & REMEMBERED, instruction):
+                lanes = lanes & ~(u32((1 << GROUP) - 1) << part)
+            part += GROUP
+        if lanes == 0:
             return 0
     where = LaneAddresses(first=first, stride=stride, each=each)
     left: u32 = note_plain(thread, where, lanes, bytes, flags, instruction, GLOBAL_SPACE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.barriers import KNOWN_PHASES, Barrier, Phase
-from ptxlab.emulate.abi.code import GROUP
 from ptxlab.emulate.abi.state import Block, BlockRegisters, Thread, Worker
 from ptxlab.emulate.abi.thread_parts import READY
 from ptxlab.emulate.runtime.memory.memory import use_local
@@ -150,7 +149,7 @@ def start_threads(block: Pointer[Block]) -> None:
             block.threads[index].status = READY
             block.threads[index].resume = 0
         return
-    block.is_fresh = u32(cast(u64, worker.code.lanes) != 0)
+    block.is_fresh = u32(cast(u64, worker.code.lanes) != 0 and worker.code.entry_local == 0)
     frame = block.memory.frames
     for index in range(block.count):
         thread = block.threads + index
@@ -176,7 +175,7 @@ def start_threads(block: Pointer[Block]) -> None:
         thread.arrival.phase = 0
         thread.copies.pending.count = 0
     if block.is_fresh != 0 and worker.code.never_waits != 0:
-        block.is_quick = u32(block.count % GROUP == 0)
+        block.is_quick = u32(block.count % worker.code.group == 0)
 
 
 @native

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.code import GROUP
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import DONE, READY
 from ptxlab.emulate.runtime.order.devices import end_in_team
-from ptxlab.emulate.runtime.order.synchronization import order_exit
+from ptxlab.emulate.runtime.order.synchronization import order_exit, order_lanes
+from ptxlab.emulate.runtime.order.vector_clocks import COLLECTIVE
 from ptxlab.emulate.runtime.schedule.barrier import release_everyone
 from ptxlab.emulate.runtime.schedule.block_end import end_block
 from ptxlab.emulate.runtime.schedule.cluster_barrier import leave_cluster
-from ptxlab.native import Pointer, atomic_load, boolean, call, count_ones, native, u32
+from ptxlab.native import Pointer, atomic_load, boolean, call, count_ones, native, u32, u64
 
 PASSES = 1024  # over the lanes of a warp, each from barrier to barrier, until others have a turn
 
@@ -20,6 +20,7 @@ assert READY == 0
 @native
 def run_together(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
     """Run lanes of a warp that are at one point of the kernel, as long as they are; whether all have exited."""
+    size: u32 = block.worker.code.group
     done: u32 = 0
     passes: u32 = 0
     ran = True
@@ -27,8 +28,8 @@ def run_together(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
         ran = False
         done = 0
         passes += 1
-        for group in range(lanes // GROUP):
-            thread = block.threads + (base + group * GROUP)
+        for group in range(lanes // size):
+            thread = block.threads + (base + group * size)
             if are_at_one_point(thread):
                 before: u32 = thread.resume
                 live: u32 = block.live
@@ -47,18 +48,19 @@ def run_together(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
 @native
 def run_quickly(block: Pointer[Block]) -> None:
     """Run all lanes of a block from the start to the end; if some continue as threads, all have their own status."""
+    size: u32 = block.worker.code.group
     group: u32 = 0
     is_quick = True
-    while is_quick and group < block.count // GROUP:
+    while is_quick and group < block.count // size:
         live: u32 = block.live
-        call(None, block.worker.code.lanes, block.threads + group * GROUP)
-        is_quick = live - block.live == GROUP and block.worker.fault.kind == 0
+        call(None, block.worker.code.lanes, block.threads + group * size)
+        is_quick = live - block.live == size and block.worker.fault.kind == 0
         group += 1
         if not is_quick or (block.live != 0 and atomic_load(block.worker.stop) != 0):
             is_quick = False
             block.is_quick = 0
             block.is_fresh = 0
-            for index in range(group * GROUP):
+            for index in range(group * size):
                 if block.threads[index].status == READY:
                     block.threads[index].status = DONE
 
@@ -67,7 +69,7 @@ def run_quickly(block: Pointer[Block]) -> None:
 def are_at_one_point(thread: Pointer[Thread]) -> boolean:
     """Whether all lanes from `thread` on are ready and continue at the same point, in one epoch."""
     different: u32 = 0
-    for lane in range(GROUP):
+    for lane in range(thread.worker.code.group):
         different = different | thread[lane].status | (thread[lane].resume ^ thread.resume)
         different = different | (thread[lane].order.epoch ^ thread.order.epoch)
     return different == 0
@@ -77,7 +79,7 @@ def are_at_one_point(thread: Pointer[Thread]) -> boolean:
 def lanes_done(thread: Pointer[Thread]) -> u32:
     """How many lanes from `thread` on have exited."""
     done: u32 = 0
-    for lane in range(GROUP):
+    for lane in range(thread.worker.code.group):
         done += u32(thread[lane].status == DONE)
     return done
 
@@ -87,7 +89,7 @@ def exit_together(thread: Pointer[Thread], lanes: u32) -> None:
     """End some of the lanes from `thread` on, a bit for each; see `thread_exit`."""
     block = thread.block
     if block.is_quick == 0:
-        for lane in range(GROUP):
+        for lane in range(thread.worker.code.group):
             if lanes >> lane & 1 != 0:
                 order_exit(thread + lane)
                 thread[lane].status = DONE
@@ -102,4 +104,10 @@ def exit_together(thread: Pointer[Thread], lanes: u32) -> None:
         leave_cluster(thread)
 
 
-CALLED = (exit_together,)
+@native
+def order_warp(thread: Pointer[Thread], orders: u32) -> None:
+    """All lanes of a warp, from `thread` on, have converged; see `perform`."""
+    order_lanes(thread.block, thread.number, 0xFFFFFFFF, u64(0) if orders != 0 else u64(COLLECTIVE))
+
+
+CALLED = (exit_together, order_warp)
