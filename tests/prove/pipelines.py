@@ -68,6 +68,12 @@ def specialized(k: int) -> Launch:
     return wgmma_steps.product(a, b, d, "specialized", Shape(128, 16, stages=2, groups=2))
 
 
+def persistent(k: int) -> Launch:
+    """Step 4 of `wgmma_steps`: two tiles and more for one block."""
+    a, b, d = (np.zeros(shape, np.float16) for shape in ((256, k), (128, k), (256, 128)))
+    return wgmma_steps.product(a, b, d, "persistent", Shape(128, 64, stages=2, groups=2), blocks=1)
+
+
 def tensor_memory(step: str) -> Callable[[int], Launch]:
     """A step of `tcgen05_gemm`."""
 
@@ -205,6 +211,7 @@ PIPELINES = {
         ),
     ),
     "specialized": Pipeline(specialized, [*STORED, "k >= 1"], (64, 128, 192, 448), LATE),
+    "persistent": Pipeline(persistent, ["k >= 1", "m <= 1048576", "n <= 1048576"], (64, 128, 192, 448)),
     "tcgen05 one_tile": Pipeline(tensor_memory("one_tile"), [*STORED, "k >= 1"], (64, 128, 320), (*ADDS, MORE)),
     "tcgen05 ring": Pipeline(tensor_memory("ring"), [*STORED, "k >= 1"], (64, 128, 192, 448), ADDS),
     "tcgen05 specialized": Pipeline(tensor_memory("specialized"), ["k >= 1"], (64, 128, 192, 448), ADDS),

@@ -217,6 +217,7 @@ TENSORS = [
     ("", "", True),
     (WAITED, "    bar.sync 0;\n", False),
     (WAITED, "    tcgen05.wait::ld.sync.aligned;\n", False),
+    (LOADED + WAITED, "    tcgen05.wait::ld.sync.aligned;\n" + LOADED + "    bar.sync 0;\n", False),  # before the load
     (LOADED + WAITED + FREED, FREED + "    bar.sync 0;\n" + LOADED + WAITED, False),  # used after it is freed
     ("[%r2];", "[%r2+32];", False),  # one column too far
     ("    bar.sync 0;\n    ld.shared", "    ld.shared", False),

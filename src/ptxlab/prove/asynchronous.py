@@ -176,7 +176,7 @@ class Asynchronous:
         modifiers = match.candidate.modifiers
         is_other = modifiers.sem == "relaxed" or modifiers.nocomplete or modifiers.phase or modifiers.layout
         is_narrow = self.terms.ranks > 1 and modifiers.scope == "cta"  # it may not be that of other blocks
-        if is_other or is_narrow or here.loops[1:]:
+        if is_other or is_narrow:
             raise self._unsupported(here)
         if names == {"initialize"}:
             count = self.effects.operand(here, match, "count")

@@ -20,7 +20,7 @@ from typing import Any
 
 from .integers import Poly, Space
 from .solver import z3
-from .terms import AXES
+from .terms import AXES, LARGEST
 
 MOST_FACTORS = 3
 SHORTEST = 8  # a size that has a guessed limit
@@ -140,20 +140,25 @@ class Names:
         return name
 
 
-def least_of(texts: Iterable[str]) -> dict[str, int]:
-    """What parameters are at least, of conditions that say no more than that.
+def ranges_of(texts: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """What parameters are at least and at most, of conditions that say no more than that.
 
-    >>> least_of(["k >= 1", "0 < n", "n <= len(x)"])
-    {'k': 1, 'n': 1}
+    >>> ranges_of(["k >= 1", "0 < n", "n <= len(x)", "n < 64"])
+    {'k': (1, 2147483647), 'n': (1, 63)}
     """
-    found: dict[str, int] = {}
+    found: dict[str, tuple[int, int]] = {}
     for text in texts:
-        parts = re.fullmatch(r"\s*([A-Za-z_$]\w*)\s*(>=|>)\s*(\d+)\s*", text)
+        parts = re.fullmatch(r"\s*([A-Za-z_$]\w*)\s*([<>]=?)\s*(\d+)\s*", text)
         name, sign, number = parts.groups() if parts else ("", "", "0")
-        if parts is None and (parts := re.fullmatch(r"\s*(\d+)\s*(<=|<)\s*([A-Za-z_$]\w*)\s*", text)) is not None:
+        if parts is None and (parts := re.fullmatch(r"\s*(\d+)\s*([<>]=?)\s*([A-Za-z_$]\w*)\s*", text)) is not None:
             number, sign, name = parts.groups()
-        if name:
-            found[name] = max(found.get(name, 0), int(number) + ("=" not in sign))
+            sign = sign.translate({ord("<"): ">", ord(">"): "<"})
+        low, high = found.get(name, (0, LARGEST))
+        step = int("=" not in sign)
+        if sign.startswith(">"):
+            found[name] = max(low, int(number) + step), high
+        elif name:
+            found[name] = low, min(high, int(number) - step)
     return found
 
 

@@ -15,7 +15,7 @@ from ptxlab.flow.steps import Step
 from ptxlab.flow.symbolic import LONG
 from ptxlab.isa.types import Type
 
-from .terms import Loop, Terms
+from .terms import Loop, Symbol, Terms
 
 MOST_TURNS = 64  # of a cycle
 
@@ -23,9 +23,15 @@ MOST_TURNS = 64  # of a cycle
 def cyclic_forms(
     terms: Terms, loop: Loop, firsts: Mapping[int, Linear], heads: Mapping[int, Linear], after: Mapping[int, Linear]
 ) -> dict[int, Linear]:
-    """What registers are in each turn, of those that return to their first values; `heads` are symbols for them."""
+    """What registers are in each turn, of those that return to their first values; `heads` are symbols for them.
+
+    A ring that goes on in the next turn of a loop around this one starts where the turns before have left it. How its
+    symbol in that loop goes round is proposed to it, as `Symbol.cycle`; then the form is of all turns so far.
+    """
     atoms = {r: next(iter(heads[r].terms))[0] for r in heads}
-    chosen = {r for r in heads if firsts[r].is_constant and r in after}
+    sources = {r: _source(firsts[r]) for r in heads}
+    starts = {r: _start(terms, firsts[r], sources[r], loop) for r in heads if r in after}
+    chosen = {r for r, start in starts.items() if start.is_constant}
     ((counter, _),) = loop.counter.terms
     at_first, later = {counter: linear(LONG, 0)}, {counter: loop.counter.plus(linear(LONG, 1))}
     steps = [{r: terms.substitute(after[r], turn, {}) for r in chosen} for turn in (at_first, later)]
@@ -38,18 +44,73 @@ def cyclic_forms(
         chosen = kept
     found: dict[int, Linear] = {}
     for group in _connected({r: {one for one in chosen if atoms[one] in _atoms(after[r])} for r in chosen}):
-        values = _values(terms, {r: atoms[r] for r in group}, firsts, steps)
+        values = _values(terms, {r: atoms[r] for r in group}, starts, steps)
         if values is None:
             continue
         rows, is_at_once = values
-        for r in group:
-            cycle = [row[r] for row in rows[0 if is_at_once else 1 :]]
-            turn = loop.counter if is_at_once else loop.counter.plus(linear(LONG, len(cycle) - 1))
-            found[r] = _term(terms, turn, cycle, firsts[r].type)
+        cycles = {r: [row[r] for row in rows[0 if is_at_once else 1 :]] for r in group}
+        base = linear(LONG, 0)
+        if any(not firsts[r].is_constant for r in group):
+            if not is_at_once and any(steps[0][r] != heads[r] for r in group):
+                continue  # the first turn must leave all of these values as they are, or make the next of each
+            numbers = {source[0] for r in group if (source := sources[r]) is not None and source[1].head == loop.head}
+            base = linear(LONG, 0, dict.fromkeys(list(numbers)[:1], 1))
+            if any(firsts[r] != cyclic_term(terms, base, cycles[r], firsts[r].type) for r in group):
+                for r in group:
+                    if (source := sources[r]) is not None and not numbers:
+                        source[1].cycle = loop.head, tuple(cycles[r])
+                continue
+            loop.base = base
+        for r, cycle in cycles.items():
+            turn = loop.counter.plus(base)
+            turn = turn if is_at_once else turn.plus(linear(LONG, len(cycle) - 1))
+            found[r] = cyclic_term(terms, turn, cycle, firsts[r].type)
             if not is_at_once:  # the first turn's value does not come again
                 is_first = terms.equal(loop.counter, linear(LONG, 0))
                 found[r] = terms.choose(is_first, firsts[r], found[r])
     return found
+
+
+def _source(first: Linear) -> tuple[Atom, Symbol] | None:
+    """The symbol that a register is made of, and of nothing else, where a loop is entered."""
+    atoms = list(_atoms(first))
+    detail = atoms[0].detail if len(atoms) == 1 else None
+    return (atoms[0], detail) if isinstance(detail, Symbol) else None
+
+
+def _start(terms: Terms, first: Linear, source: tuple[Atom, Symbol] | None, loop: Loop) -> Linear:
+    """What a register is where a loop is entered, before any turn of a loop around it."""
+    if source is None:
+        return first
+    atom, symbol = source
+    if symbol.head == loop.head:
+        return terms.substitute(first, {atom: linear(LONG, 0)}, {})
+    return symbol.first if symbol.first is not None and first == linear(first.type, 0, {atom: 1}) else first
+
+
+def continues(terms: Terms, after: Linear, loop: Loop, cycle: Sequence[int]) -> bool:
+    """Whether a register is, after a loop, what the number of all its turns so far says: it has gone round with it."""
+    ((counter, _),) = loop.counter.terms
+    if not loop.base.terms:
+        return False
+    ((base, _),) = loop.base.terms
+    one = linear(LONG, 1)
+    at_first = terms.substitute(terms.substitute(after, {counter: linear(LONG, 0)}, {}), {base: loop.counter}, {})
+    later = flattened(terms, terms.substitute(after, {counter: loop.counter.plus(one)}, {}), loop)
+    for value, turns in ((at_first, 1), (later, 2)):
+        if _atoms(value) - {counter} or len(cycle) % (period(value, counter) or len(cycle) + 1):
+            return False
+        for turn in range(len(cycle)):
+            now = terms.substitute(value, {counter: linear(LONG, turn)}, {})
+            if not now.is_constant or now.constant != cycle[(turn + turns) % len(cycle)]:
+                return False
+    return True
+
+
+def flattened(terms: Terms, value: Linear, loop: Loop) -> Linear:
+    """A term in which the turn of a loop is the number of all its turns so far."""
+    ((counter, _),) = loop.counter.terms
+    return terms.substitute(value, {counter: loop.counter.plus(loop.base, -1)}, {}) if loop.base.terms else value
 
 
 def _values(
@@ -76,7 +137,7 @@ def _values(
     return None
 
 
-def _term(terms: Terms, number: Linear, values: Sequence[int], type: Type) -> Linear:
+def cyclic_term(terms: Terms, number: Linear, values: Sequence[int], type: Type) -> Linear:
     """The term that is `values[number % len(values)]`."""
     period = next(n for n in range(1, len(values) + 1) if len(values) % n == 0 and _repeats(values, n))
     if period == 1:

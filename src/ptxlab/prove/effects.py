@@ -55,13 +55,12 @@ class Effects:
         for access in effects.accesses:
             if access.space == "param" or access.kind not in ("load", "store", "update"):
                 continue
-            is_followed = access.kind == "load" or not effects.converges  # lanes may access memory for each other
-            if access.is_async or access.bytes is None or not is_followed:
+            if access.is_async or access.bytes is None or (access.kind == "update" and effects.converges):
                 raise UnsupportedError(at, f"`{text}` is not followed")
             address = self.access(here, match, access.operand, access.kind, access.space, access.bytes, access.order)
             if access.order == "weak" and here.segment.accesses[-1].space in VISIBLE:
                 self._alike.addresses[at] = address, here.loops
-            if access.kind == "store":
+            if access.kind == "store" and not effects.converges:  # lanes store parts of what others give
                 here.segment.accesses[-1].alike = self._alike.stored(at, match)
         return segment
 

@@ -14,16 +14,17 @@ from collections.abc import Collection, Sequence
 
 from ptxlab.flow import Facts
 from ptxlab.flow.control import END
-from ptxlab.flow.expressions import Atom, Linear
+from ptxlab.flow.expressions import Atom, Linear, linear
+from ptxlab.flow.symbolic import LONG
 from ptxlab.isa import Jump
 
-from .cycles import cyclic_forms
+from .cycles import continues, cyclic_forms, cyclic_term
 from .effects import Effects
 from .loops import closed_form, continued, limits_of, most_turns, spread
 from .registers import Registers
 from .segments import Arrival, Here, Notes, Path, Segment, State, UnsupportedError, joined
 from .solver import Clock
-from .terms import FALSE, TRUE, Loop, Symbol, Terms
+from .terms import FALSE, MOST_TURNS, TRUE, Loop, Symbol, Terms
 
 MOST_UNROLLED = 80  # of a loop that runs turn by turn
 MOST_STEPS = 150_000  # instructions, in all
@@ -215,12 +216,17 @@ class Execution:
             for register in facts.effects.writes[at]
         } & self._registers.relevant
         changing = sorted(written & here.state.keys())
-        symbols = {r: Symbol("a value that a loop changes", loop.line, nest, True) for r in changing}
+        symbols = {r: Symbol("a value that a loop changes", loop.line, nest, True,
+                             first=here.state[r] if here.state[r].is_constant else None) for r in changing}  # fmt: skip
         closed: State = {}
+        counts: dict[int, Linear] = {}  # how many turns loops in this one have made, by their heads
+        guessed: dict[int, tuple[int, tuple[int, ...]]] = {}  # registers that go round in those, to be shown
         before = {r: value for r, value in here.state.items() if r not in written}
         mark = self.notes.mark()
         edges = len(here.segment.successors)
-        for round in range(2 * ROUNDS + 1):
+        round = -1
+        while True:
+            round += 1
             heads = {r: closed[r] if r in closed else terms.symbol(symbols[r], here.state[r].type) for r in changing}
             back, exits = self._walk(inside, head, Arrival(here.path, {**before, **heads}, here.segment), nest)
             if not back:
@@ -234,16 +240,42 @@ class Execution:
             }
             heads = {r: value for r, value in heads.items() if r not in closed and r not in forms}
             forms |= cyclic_forms(terms, loop, here.state, heads, after)
+            inner = {one.head: one for one in self.notes.loops[mark[2] :] if one.outer == nest}
+            wrong = [
+                r for r, (at, cycle) in guessed.items()
+                if at not in inner or r not in after or not continues(terms, after[r], inner[at], cycle)
+            ]  # fmt: skip
+            if wrong:  # once more without them
+                for r in wrong:
+                    symbols[r].first = symbols[r].cycle = None
+                closed, guessed, round = {}, {}, -1
+                self._forget(mark, here.segment, edges)
+                continue
+            for r, cycle in ((r, symbols[r].cycle) for r in heads if r not in forms):
+                if cycle is not None and cycle[0] in inner:
+                    number = Symbol("turns of a loop so far", inner[cycle[0]].line, nest, True, head=cycle[0])
+                    total = counts.setdefault(cycle[0], terms.symbol(number, LONG, (0, MOST_TURNS**2)))
+                    forms[r], guessed[r] = cyclic_term(terms, total, cycle[1], here.state[r].type), cycle
             if not forms or round in (ROUNDS, 2 * ROUNDS):
                 most = most_turns(loop, [one for one in path if one not in here.path])
                 has_ring = any(event.address is not None for event in self.notes.events[mark[4] :])
                 if most >= loop.counter.bounds[1] or not has_ring or round > ROUNDS:
                     break
-                loop.counter, forms, closed = terms.counter(loop, most), {}, {}  # once more, with that limit
+                loop.counter, forms, closed, guessed = (
+                    terms.counter(loop, most),
+                    {},
+                    {},
+                    {},
+                )  # once more, with that limit
             closed |= forms
             self._forget(mark, here.segment, edges)
         if back:
             loop.changes = [(symbols[r], here.state[r], after.get(r)) for r in changing if r not in closed]
+            for at, total in ((at, total) for at, total in counts.items() if at in inner):
+                ((atom, _),) = total.terms
+                assert isinstance(atom.detail, Symbol)
+                now = total.plus(inner[at].counter).plus(linear(LONG, 1))
+                loop.changes.append((atom.detail, linear(LONG, 0), now))
             stays = [one for one in path if one not in here.path]
             loop.entry, loop.stays, loop.repeats = here.path, tuple(stays), True
             loop.facts.append(continued(terms, loop, stays))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import combinations
 from math import gcd
 from typing import Any
 
@@ -91,7 +92,8 @@ class Space:
         self._monomials: set[Monomial] = set()
         self._bounded: set[Monomial] = set()
         self._divisions: list[tuple[Poly, int, Poly, Poly]] = []
-        self._quotients: dict[Any, tuple[Poly, Poly, Poly]] = {}
+        self._quotients: dict[Any, tuple[Poly, Poly, Poly, Poly]] = {}
+        """Divisors that are variables, quotients, remainders, and what is divided."""
         """By what is divided and the divisor, if that is a variable: the divisor, the quotient, the remainder."""
         self._count = 0
         self.sizes: frozenset[str] = frozenset()
@@ -179,8 +181,8 @@ class Space:
         key = value.key, divisor.key
         if key not in self._quotients:
             most = max(0, self.range(value)[1])
-            self._quotients[key] = divisor, self.fresh(0, most), self.fresh(0, most)
-        return self._quotients[key][1:]
+            self._quotients[key] = divisor, self.fresh(0, most), self.fresh(0, most), value
+        return self._quotients[key][1:3]
 
     def euclid(self, value: Poly, divisor: Poly) -> tuple[Poly, Poly]:
         """Quotient and remainder of what is not negative by what is above 0; of others, any numbers."""
@@ -195,13 +197,18 @@ class Space:
         """What a linear solver has to know of quotients by variables: two that are equal, times equal divisors, are."""
         found: list[Any] = []
         known = list(self._quotients.values())
-        for number, (divisor, quotient, _) in enumerate(known):
-            for other, second, _ in known[:number]:
+        for number, (divisor, quotient, *_) in enumerate(known):
+            for other, second, *_ in known[:number]:
                 products = quotient.times(divisor), second.times(other)
                 gap = quotient.plus(second, -1)
                 same = [self.formula(gap) == 0, *([] if divisor.key == other.key else [self.equal(divisor, other)])]
                 found.append(z3.Implies(z3.And(*same), self.formula(products[0]) == self.formula(products[1])))
         return found
+
+    def dividends(self) -> Iterator[Any]:
+        """Euclid's lemma for what is divided by variables, as numbers of tiles are: those of two threads."""
+        for one, other in combinations([value for *_, value in self._quotients.values()], 2):
+            yield from self.digits(one, other)
 
     def at_most(self, one: Poly, other: Poly) -> Any:
         """That one polynomial is at most another."""
@@ -403,6 +410,8 @@ class Integers(Translation):
         if (low <= least and most <= high) or of in self._exact:
             return found
         term = self.space.formula(found)
+        if least < low == 0:
+            self.space.at_most(Poly(), found)  # so that a lemma says what its sign means for products
         if not self._is_possible(z3.Or(term < low, term > high), found):
             self._exact.add(of)
             return found

@@ -63,6 +63,8 @@ def _at_barrier(one: Pending, terms: Terms) -> Reached:
 
 
 def _reached(start: Segment, is_start: Callable[[Segment], bool]) -> Iterator[Reached]:
+    """The accesses after the start of a segment, before the next barrier; in any turn, if so, and not in the first."""
+    found: dict[Segment, list[dict[Loop, int]]] = defaultdict(list)
     seen: set[tuple[Segment, frozenset[tuple[Loop, int]]]] = set()
     pending: list[tuple[Segment, dict[Loop, int]]] = [(start, dict.fromkeys(start.loops, 0))]
     while pending:
@@ -71,8 +73,7 @@ def _reached(start: Segment, is_start: Callable[[Segment], bool]) -> Iterator[Re
         if key in seen:
             continue
         seen.add(key)
-        for access in segment.accesses:
-            yield Reached(access, turns)
+        found[segment].append(turns)
         for after, back in segment.successors:
             if is_start(after):
                 continue
@@ -83,6 +84,11 @@ def _reached(start: Segment, is_start: Callable[[Segment], bool]) -> Iterator[Re
                 if loop not in segment.loops:
                     later[loop] = FREE if loop in start.loops else 0
             pending.append((after, later))
+    for segment, ways in found.items():
+        for turns in ways:
+            others = [one for one in ways if one is not turns and one.keys() == turns.keys()]
+            if not any(all(one[loop] in (turn, FREE) for loop, turn in turns.items()) for one in others):
+                yield from (Reached(access, turns) for access in segment.accesses)
 
 
 class Pair:

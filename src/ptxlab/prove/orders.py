@@ -9,16 +9,16 @@ latest turn that is known of. That waits are for those phases is shown by `rings
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ptxlab.flow.expressions import Linear
+from ptxlab.flow.expressions import Atom, Linear, linear
 
 from .copies import FREE, PHASED, pending
 from .execution import Execution
 from .phases import Arriver, Threads, Visit, loop_of, mbarriers
 from .segments import Access, Event, UnsupportedError
-from .terms import OWN_RANK, Loop, leaves, without_rank
+from .terms import OWN_RANK, Loop, is_thread_index, is_uniform, leaves, without_rank
 
 LEAST = -256  # a distance below it is one of a cycle
 # What the asynchronous proxy does, by what completes it.
@@ -67,25 +67,32 @@ class Before:
 
 
 class Orders:
-    """What happens before what in a block."""
+    """What happens before what in a block, by the turns of loops, or, with `depth` 1, of loops in loops.
 
-    def __init__(self, execution: Execution) -> None:
+    Of loops in loops, all turns so far are counted. What is in a loop around them has no place there: it is not known.
+    """
+
+    def __init__(self, execution: Execution, depth: int = 0) -> None:
         notes = execution.notes
-        self.events = notes.events
-        self._ends = {one: loop for loop in notes.loops for one in loop.ends}
+        self.depth, self.all_events = depth, notes.events
+        self._ends = {one: loop for loop in reversed(notes.loops) for one in loop.ends}  # inner ones last
         self.threads = threads = Threads(execution.terms)
         self.masks: dict[Event, int] = {}
         self.others: dict[Event, frozenset[Linear]] = {}
-        for event in self.events:
-            if event.loops[1:] and event.kind not in ("group", "converge"):
-                raise UnsupportedError(event.at, "mbarriers with loops in loops are not followed")
+        for event in notes.events:
             mask, others = threads.mask(event.path, None if event.kind == "converge" else event.at)
-            if event.kind == "converge" and (event.loops[1:] or not self._is_by_numbers(event)):
+            if event.kind == "converge" and not self._is_by_numbers(event):
                 mask = 0
             self.masks[event], self.others[event] = mask, self._without_ends(others, event.loops)
-        self._parts = {event: self._part(event) for event in self.events if event.kind == "part"}
-        self._check_parts()
-        self.mbarriers = mbarriers(threads, self.events, self.masks)
+        self.parts = {event: self._part(event) for event in notes.events if event.kind == "part"}
+        whole = [event.value for event in notes.events if event.kind == "barrier" and event.value is not None]
+        self._check_parts(whole)
+        every = mbarriers(threads, notes.events, self.masks)
+        self.mbarriers = [one for one in every if one.depth == depth]
+        self.has_inner = any(one.depth > depth for one in every)
+        self.events = [event for event in notes.events if self._has(event)]
+        self._tails = {one.looped.event: one.last.event for mbarrier in self.mbarriers for one in mbarrier.arrivers
+                       if depth and one.looped is not None and one.last is not None}  # fmt: skip
         self._landings = {
             event: [(part, list(self._landing(event, part))) for part in threads.by_rank(self.masks[event])]
             for event in self.events if event.kind == "wait"
@@ -93,13 +100,60 @@ class Orders:
         """Of each wait, block by block: what it is for."""
         self._pending: dict[tuple[object, ...], set[int]] = defaultdict(set)
         for one in pending(notes.segments):
-            loop = loop_of(one.copy.segment.loops)
+            loop = loop_of(one.copy.segment.loops, depth)
             self._pending[(*_identity(one.copy), one.segment)].add(0 if loop is None else one.since.get(loop, FREE))
         self._reached: dict[Place, dict[Known, int]] = {}
 
     def _without_ends(self, others: Iterable[Linear], loops: tuple[Loop, ...]) -> frozenset[Linear]:
         """What holds on a path, without what holds as loops before it have ended."""
         return frozenset(one for one in others if one not in self._ends or self._ends[one] in loops)
+
+    def _has(self, event: Event) -> bool:
+        """Whether an event is outside of loops, or in those whose turns count."""
+        nest = (*event.loops, *(() if event.left is None else (event.left,)))
+        return not nest or len(nest) == self.depth + 1 or (event.kind == "group" and not self.depth)
+
+    # Loops.
+
+    def entered(self, loop: Loop) -> frozenset[Linear]:
+        """What holds in all threads alike where a loop is entered."""
+        return self._without_ends(self.others_of(loop.entry), loop.outer)
+
+    def is_alike(self, nest: tuple[Loop, ...], other: tuple[Loop, ...]) -> bool:
+        """Whether loops, each in the one before it, have the same turns as others, in all threads that enter them."""
+        terms, replaced = self.threads.terms, dict[Atom, Linear]()
+        for one, its in zip(nest, other, strict=False):
+            for mine, theirs in ((one.counter, its.counter), (one.base, its.base)):
+                replaced |= {atom: mine for atom, _ in theirs.terms}
+        is_plain = all(loop.is_uniform and not loop.returns and loop.repeats for loop in (*nest, *other))
+        is_plain &= all(is_uniform(loop.stays, lambda _: True) for loop in (*nest, *other))
+        if nest == other or not is_plain or len(nest) != len(other):
+            return nest == other and is_plain
+        known: dict[Atom, Linear] = {}
+        for one, its in zip(nest, other, strict=True):
+            for path in (self.entered, self._stays):
+                if path(one) != {terms.substitute(each, replaced, known) for each in path(its)}:
+                    return False
+        return True
+
+    def _stays(self, loop: Loop) -> frozenset[Linear]:
+        return self._without_ends(loop.stays, (*loop.outer, loop))
+
+    def _inner(self, loop: Loop) -> set[tuple[Loop, ...]]:
+        return {event.loops for event in self.all_events if event.loops[1:] and event.loops[0] is loop}
+
+    def is_before_inner(self, event: Event) -> bool:
+        """Whether an event in a loop is before a loop in it."""
+        return any(one.loops in self._inner(event.loops[0]) and event.number < one.number for one in self.all_events)
+
+    def are_alike(self) -> bool:
+        """Whether all loops with mbarriers have the same turns, and so have those in them, of which each has some."""
+        outer = {event.loops[0] for event in self.all_events if event.loops and event.address is not None}
+        inner = [one for loop in outer for one in self._inner(loop)]
+        is_entered = all(len(one) == 2 and self.entered(one[0]) == self.entered(one[1]) for one in inner)
+        is_one = all(len(self._inner(loop)) <= 1 for loop in outer)
+        loops = [(loop,) for loop in outer]
+        return is_entered and is_one and all(self.is_alike(some[0], one) for some in (loops, inner) for one in some)
 
     # Barriers of a part of the block.
 
@@ -122,11 +176,10 @@ class Orders:
             raise UnsupportedError(event.at, "threads may come to this barrier in different turns")
         return found
 
-    def _check_parts(self) -> None:
+    def _check_parts(self, whole: Sequence[Linear]) -> None:
         """That barriers with one number are always of the same threads."""
         used: dict[tuple[int, int], int] = {}
-        whole = [event.value for event in self.events if event.kind == "barrier" and event.value is not None]
-        for event, groups in self._parts.items():
+        for event, groups in self.parts.items():
             for key, mask in groups.items():
                 is_alone = all(one.is_constant and one.constant != key[1] for one in whole)
                 if used.setdefault(key, mask) != mask or not is_alone:
@@ -134,7 +187,7 @@ class Orders:
 
     def _together(self, mask: int, start: Place, event: Event) -> int:
         """The threads that some threads have passed a barrier with; 0: that is not the same for all of them."""
-        groups = self._parts[event].values()
+        groups = self.parts[event].values()
         if mask < 0:
             return next((one for one in groups if not start.mask & ~one), 0)
         return sum(one for one in groups if one & mask)
@@ -164,16 +217,21 @@ class Orders:
         """Where an access is."""
         mask, others = self.threads.mask(access.path)
         loops = access.segment.loops
-        return Place(loop_of(loops), access.epoch, mask, self._without_ends(others, loops))
+        return Place(loop_of(loops, self.depth), access.epoch, mask, self._without_ends(others, loops))
 
     def place_of(self, event: Event) -> Place:
         """Where an event is."""
-        loop = event.left or loop_of(event.loops)
+        loop = event.left or loop_of(event.loops, self.depth)
         return Place(loop, event.number - 1, self.masks[event], self.others[event], event.left is not None)
 
     def places_of(self, event: Event, mask: int) -> list[Place]:
         """Where an event is in some threads, block by block."""
         return [replace(self.place_of(event), mask=part) for part in self.threads.by_rank(mask)]
+
+    def _known_at(self, event: Event) -> Place:
+        """Where an event is that is known: of an arrival that may be the one after its loop, after the turn before."""
+        place = self.place_of(event)
+        return replace(place, is_after=True) if event in self._tails else place
 
     def reached(self, start: Place) -> dict[Known, int]:
         """All that is known to have happened at a place, with the distances."""
@@ -198,13 +256,13 @@ class Orders:
     def _steps(self, start: Place, known: Known | None) -> Iterator[tuple[Known, int, bool]]:
         """What is known, given one thing that is: by the threads that it is of; how far, or how far from an anchor."""
         mask = OWN if known is None else known.mask
-        here = start if known is None else self.place_of(known.event)
+        here = start if known is None else self._known_at(known.event)
         is_looped = here.loop is not None and (known is None or known.looped)
         for event in self.events:
             if event.kind not in ("wait", "barrier", "part", "warp", "converge", "fence", "tensor", "group"):
                 continue
             distance, anchor, inside = self._back(here, event), None if known is None else known.anchor, is_looped
-            is_left = bool(event.loops) and event.number <= here.limit and (
+            is_left = bool(event.loops) and not self.depth and event.number <= here.limit and (
                 event.loops[0] is not here.loop or not is_looped)  # fmt: skip
             if is_left and event.loops[0].is_uniform:
                 distance, anchor, inside = 1, event.loops[0], True  # in the last turn of a loop before this
@@ -245,7 +303,7 @@ class Orders:
 
     def _back(self, here: Place, event: Event) -> int | None:
         """How many turns before a place an event is, at least, in the same thread; None: it may be after it."""
-        loop = loop_of(event.loops)
+        loop = loop_of(event.loops, self.depth)
         if loop is not None and loop is not here.loop:
             return None
         if event.number <= here.limit and not (here.is_after and loop is not None):
@@ -256,12 +314,12 @@ class Orders:
         """Whether a thread that comes to a place has come to an event before it, so many turns ago."""
         own, others = self.masks[event], self.others[event]
         if event.loops and distance:
-            loop = event.loops[0]
+            loop = event.loops[self.depth]
             given = self._without_ends(self.others_of(loop.entry), loop.outer)
             is_last = here.is_after or (loop is anchor and here.loop is not loop)
             if is_last and not given <= here.others:
                 return False  # it may not have been entered
-            if not is_last:  # in the last turn they do not hold
+            if not is_last and not self.depth:  # in the last turn they do not hold
                 given |= frozenset(self.others_of(loop.stays))
         else:
             given = here.others
@@ -292,7 +350,7 @@ class Orders:
         """
         is_one = mask & (mask - 1) == 0 and start.mask == mask
         for known, distance in [(None, 0), *self.reached(start).items()]:
-            here = start if known is None else self.place_of(known.event)
+            here = start if known is None else self._known_at(known.event)
             own = OWN if known is None else known.mask
             if known is not None and known.is_passed and event.kind != "wait" and known.event is not event:
                 continue  # an arrival that was waited for has come, wherever that is known
@@ -314,6 +372,8 @@ class Orders:
 
     def before(self, one: Access, other: Access, *, same_thread: bool) -> list[Before]:
         """When the first of two accesses is known to be complete before the second starts, in whatever blocks."""
+        if any(len(access.segment.loops) == self.depth > 0 for access in (one, other)):
+            return []
         starts, targets = ([replace(place, mask=part) for part in self.threads.by_rank(place.mask)]
                            for place in (self.place(other), self.place(one)))  # fmt: skip
         found = [self._before(one, other, start, target, same_thread) for start in starts for target in targets
@@ -374,9 +434,11 @@ class Orders:
     def _complete(
         self, start: Place, known: Known | None, distance: int, access: Access, target: Place
     ) -> Iterator[tuple[bool, int]]:
-        here = start if known is None else self.place_of(known.event)
+        here = start if known is None else self._known_at(known.event)
         is_looped = here.loop is not None and (known is None or known.looped)
         is_commit = known is not None and known.event.covers is not None
+        if self.depth and None not in (here.loop, target.loop) and here.loop is not target.loop:
+            return  # in one turn of the loop around both, not in all of its turns
         if access.unit in PHASED and access.unit != "tensor work":
             is_its = known is not None and (known.event.kind == "copy" or is_commit)
             if is_its and known is not None and known.event.number == access.epoch:
@@ -386,23 +448,47 @@ class Orders:
         if is_copy or (access.unit == "tensor work" and not is_commit):
             return
         if access.unit and access.unit != "tensor work":
-            if known is None or known.event.kind != "group" or access.unit not in known.event.segment.units:
+            if known is None or known.event.covers is not None:
                 return
-            if not access.epoch < known.event.number and target.loop is not here.loop:
-                return
+            is_again = target.loop is here.loop and is_looped
+            if access.epoch >= known.event.number and not is_again:
+                return  # it is not started yet
             turns = self._pending[(*_identity(access), known.event.segment)]
+            if known.event in self._tails:
+                turns = turns | self._pending[(*_identity(access), self._tails[known.event].segment)]
             if FREE in turns:
                 return
             more = max(turns, default=-1) + 1
-            if target.loop is here.loop and is_looped:
-                yield False, distance + max(more, int(access.epoch >= known.event.number))
+            if is_again:
+                yield False, distance + max(more, int(access.epoch >= known.event.number or here.is_after))
             elif not turns:
                 yield True, distance
             return
         if target.loop is here.loop and is_looped:
-            yield False, distance + (0 if access.epoch < here.limit + 1 and known is not None else 1)
+            is_before = access.epoch < here.limit + 1 and known is not None and not here.is_after
+            yield False, distance + (0 if is_before else 1)
         elif access.epoch < here.limit + (0 if known is None else 1):
             yield True, distance
+
+
+def split(execution: Execution) -> None:
+    """Split accesses of several parts of the block, which pass barriers with other numbers, into one of each."""
+    threads, terms = Threads(execution.terms), execution.terms
+    parts = {one.value: one.path for one in execution.notes.events if one.kind == "part" and one.value is not None}
+    for value, path in parts.items():
+        if value.is_constant or any(not is_thread_index(atom) for atom in leaves([value])):
+            continue
+        own = threads.mask(path)[0]
+        numbers = {threads.evaluate(value, thread) for thread in range(threads.count) if own >> thread & 1}
+        for segment in execution.notes.segments:
+            found: list[Access] = []
+            for access in segment.accesses:
+                mask = threads.mask(access.path)[0]
+                pieces = [replace(access, path=(*access.path, terms.equal(value, linear(value.type, number))))
+                          for number in sorted(numbers)]  # fmt: skip
+                pieces = [one for one in pieces if threads.mask(one.path)[0]]
+                found += pieces if mask & ~own == 0 and len(pieces) > 1 else [access]
+            segment.accesses[:] = found
 
 
 def _flags(known: Known | None, event: Event, distance: int) -> tuple[bool, bool, bool]:

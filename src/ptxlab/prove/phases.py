@@ -82,6 +82,8 @@ class Mbarrier:
     arrivers: list[Arriver] = field(default_factory=list)
     copies: dict[Event, dict[Event, int]] = field(default_factory=lambda: defaultdict(dict))
     """The copies in the phase of each arrival, in the same turn, with the threads that start them."""
+    depth: int = 0
+    """How many loops are around the loops in which it is used."""
     waits: list[tuple[Visit, int]] = field(default_factory=list)
     """Waits, each with the phase that its first visit is for: -1 is before the first."""
 
@@ -164,14 +166,16 @@ def visits(threads: Threads, event: Event, mask: int) -> Iterator[tuple[Key, Vis
     values = [place_of, *([] if event.value is None else [event.value])]
     loop = _loop(event, values)
     counter, turns, start, end = None, 1, 0, 1
+    versions = [(0, values)]
     if loop is not None:
         ((counter, _),) = loop.counter.terms
         start = _starts(threads.terms, event, loop)
-        turns, repeats = _repeats(threads.terms, values, loop, start)
+        versions = _versions(threads.terms, values, loop, start)
+        turns, repeats = _repeats(threads.terms, versions, loop, start)
         if not 0 < turns <= MOST_PERIOD:
             raise UnsupportedError(event.at, "the mbarrier, or its phase, does not come again in turns")
         end = repeats + turns
-        event.left = None if event.loops else loop
+        event.left = None if loop in event.loops else loop
         event.starts = start + (event.left is not None)
     found: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     said: dict[tuple[int, int], set[int]] = defaultdict(set)
@@ -180,9 +184,10 @@ def visits(threads: Threads, event: Event, mask: int) -> Iterator[tuple[Key, Vis
     try:
         for turn in range(start, end):
             for thread in chosen if is_own else chosen[:1]:
-                place, *more = (threads.evaluate(one, thread, counter, turn) for one in values)
-                found[place][turn] |= 1 << thread if is_own else mask
-                said[place, turn].add(more[0] if more else 0)
+                for own in (own for least, own in versions if turn >= least):
+                    place, *more = (threads.evaluate(one, thread, counter, turn) for one in own)
+                    found[place][turn] |= 1 << thread if is_own else mask
+                    said[place, turn].add(more[0] if more else 0)
     except LookupError:
         raise UnsupportedError(event.at, "the mbarrier, or its phase, depends on more than turns") from None
     for place, at in found.items():
@@ -201,26 +206,52 @@ def visits(threads: Threads, event: Event, mask: int) -> Iterator[tuple[Key, Vis
 
 def _loop(event: Event, values: Sequence[Linear]) -> Loop | None:
     """The loop whose turns say which mbarrier it is: that of the event, or one before it, by its last turn."""
-    if event.loops:
-        return event.loops[0]
-    found = {atom.detail for atom in leaves(values) if isinstance(atom.detail, Loop)}
-    if not found:
-        return None
+    if event.loops[1:] and (event.loops[2:] or not event.loops[1].base.terms):
+        raise UnsupportedError(
+            event.at, "a ring that does not go on from turn to turn of an outer loop is not followed"
+        )
+    found = {atom.detail for atom in leaves(values) if isinstance(atom.detail, Loop)} - set(event.loops)
+    if not found or event.loops[1:]:
+        return event.loops[-1] if event.loops else None
     loop = next(iter(found))
-    is_one = len(found) == 1 and isinstance(loop, Loop) and loop.is_uniform and not loop.outer
+    is_one = len(found) == 1 and isinstance(loop, Loop) and loop.is_uniform and loop.outer == event.loops
+    is_one = is_one and bool(event.loops) == bool(loop.base.terms)
     if not is_one or event.kind != "arrive":
         raise UnsupportedError(event.at, "the mbarrier depends on how loops before it ended")
     return loop
 
 
-def _repeats(terms: Terms, values: Sequence[Linear], loop: Loop, start: int) -> tuple[int, int]:
+def _versions(terms: Terms, values: list[Linear], loop: Loop, start: int) -> list[tuple[int, list[Linear]]]:
+    """Values in a turn of a loop, by the number of all its turns so far: in the first turn of a turn of the loop around
+    it, and in others; with the first number that each is for."""  # fmt: skip
+    if not loop.base.terms:
+        return [(0, values)]
+    ((counter, _),) = loop.counter.terms
+    ((base, _),) = loop.base.terms
+    at_first = [{counter: linear(LONG, 0)}, {base: loop.counter}]
+    one = linear(LONG, 1)
+    later = [{counter: loop.counter.plus(one)}, {counter: loop.counter.plus(loop.base, -1)},
+             {counter: loop.counter.plus(one, -1)}]  # fmt: skip
+    found = []
+    for least, replaced in ((0, at_first), (1, later))[start:]:
+        own = values
+        for each in replaced:
+            own = [terms.substitute(value, each, {}) for value in own]
+        found.append((least, own))
+    return found
+
+
+def _repeats(
+    terms: Terms, versions: Sequence[tuple[int, list[Linear]]], loop: Loop, start: int
+) -> tuple[int, int]:  # fmt: skip
     """After how many turns values come again, and from which turn on; 0 if that is not known."""
     ((counter, _),) = loop.counter.terms
     for first in range(start, 2):
         later = {counter: loop.counter.plus(linear(LONG, first))}
+        values = [one for _, own in versions for one in own]
         turns = lcm(*(period(terms.substitute(one, later, {}), counter) or 0 for one in values))
         if turns:
-            return turns, first
+            return turns, max(first, versions[-1][0])
     return 0, 0
 
 
@@ -228,7 +259,7 @@ def _starts(terms: Terms, event: Event, loop: Loop) -> int:
     """The first turn that an event comes in: 1 where a predicate on its path holds in all turns but the first."""
     ((counter, _),) = loop.counter.terms
     first, later = {counter: linear(LONG, 0)}, {counter: loop.counter.plus(linear(LONG, 1))}
-    for one in event.path if event.loops else ():
+    for one in event.path if loop in event.loops else ():
         if terms.substitute(one, first, {}) == FALSE and terms.substitute(one, later, {}) == TRUE:
             return 1
     return 0
@@ -252,6 +283,7 @@ def mbarriers(threads: Threads, events: Sequence[Event], masks: dict[Event, int]
         if key not in found:
             raise UnsupportedError(all[0].event.at, "this mbarrier is not initialized")
         _fill(found[key], sorted(all, key=lambda one: one.event.number), threads)
+        _check(found[key], all)
     return list(found.values())
 
 
@@ -281,6 +313,20 @@ def _is_expected(copy: Visit, arrival: Visit, threads: Threads) -> bool:
     return is_alike and is_same and one.loops == other.loops
 
 
+def _check(mbarrier: Mbarrier, visits: Sequence[Visit]) -> None:
+    """Loops in loops must come to an mbarrier in each turn: in the first one, by what comes after the turns before."""
+    depths = {len((one.event.left or one.event.loops[-1]).outer) for one in visits if one.spacing}
+    mbarrier.depth = max(depths, default=0)
+    for visit in visits if mbarrier.depth else ():
+        event = visit.event
+        arriver = next((one for one in mbarrier.arrivers if visit in (one.looped, one.last)), None)
+        is_whole = event.starts == 0 if arriver is None else (event.starts == 1) == (arriver.last is not None)
+        if len(depths) > 1 or (visit.spacing and not is_whole):
+            raise UnsupportedError(
+                event.at, "visits to this mbarrier that not all turns of loops have are not followed"
+            )
+
+
 def _arrive(mbarrier: Mbarrier, visit: Visit) -> None:
     event = visit.event
     own = next((one for one in mbarrier.arrivers if one.mask & visit.mask), None)
@@ -288,7 +334,7 @@ def _arrive(mbarrier: Mbarrier, visit: Visit) -> None:
         own = Arriver(visit.mask)
         mbarrier.arrivers.append(own)
     looped = own.looped
-    if looped is not None and event.left is looped.event.loops[0] and own.last is None:
+    if looped is not None and event.left is looped.event.loops[-1] and own.last is None:
         is_next = (visit.mask, visit.first, visit.spacing, visit.values) == (
             looped.mask, looped.first, looped.spacing, looped.values)  # fmt: skip
         if is_next and event.bytes == looped.event.bytes:
@@ -297,7 +343,7 @@ def _arrive(mbarrier: Mbarrier, visit: Visit) -> None:
     if own.mask != visit.mask or looped is not None or event.left is not None or len(set(visit.values)) > 1:
         raise UnsupportedError(event.at, "arrivals that are not one in each phase by the same threads are not followed")
     if event.loops:
-        own.looped = visit
+        own.looped = visit  # with a second one, or one in another loop, it is not followed
     else:
         own.before.append(visit)
 
@@ -319,6 +365,12 @@ def _has_threads(values: Sequence[Linear]) -> bool:
     return any(is_thread_index(atom) for atom in leaves(values))
 
 
-def loop_of(loops: Sequence[Loop]) -> Loop | None:
+def loop_of(loops: Sequence[Loop], depth: int = 0) -> Loop | None:
     """The loop whose turns count."""
-    return loops[0] if loops else None
+    return loops[depth] if loops[depth:] else None
+
+
+def clock(loops: Sequence[Loop], depth: int = 0) -> Linear:
+    """The turn of the loop whose turns count, of all turns so far; 0 outside of loops."""
+    loop = loop_of(loops, depth)
+    return linear(LONG, 0) if loop is None else loop.counter.plus(loop.base) if loop.base.terms else loop.counter

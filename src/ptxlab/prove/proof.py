@@ -11,11 +11,11 @@ from .exits import show_exits, show_presence
 from .initialized import Initialized
 from .objects import Object, Objects
 from .once import Once
-from .orders import PROXY, Orders
+from .orders import PROXY, Orders, split
 from .questions import Obligation, Questions
 from .races import Races
 from .reasons import unknown_address
-from .rings import Rings
+from .rings import Rings, show_circles
 from .segments import Access, UnsupportedError
 from .solver import Clock
 from .tensors import Tensors
@@ -26,11 +26,15 @@ class Proof:
 
     def __init__(self, execution: Execution, shared: int, sizes: dict[str, int], clock: Clock) -> None:
         accesses = [access for segment in execution.notes.segments for access in segment.accesses]
-        self.orders: Orders | None = None
-        """What mbarriers order; None without them, so that it does not matter where between barriers accesses are."""
+        self.orders: list[Orders] = []
+        """What mbarriers order; without them it does not matter where between barriers accesses are."""
         is_ordered = any(event.address is not None or event.kind == "part" for event in execution.notes.events)
         if is_ordered or any(access.unit in PROXY or access.space == "tensor" for access in accesses):
-            self.orders = Orders(execution)
+            split(execution)
+            accesses = [access for segment in execution.notes.segments for access in segment.accesses]
+            self.orders.append(Orders(execution))
+            if self.orders[0].has_inner:
+                self.orders.append(Orders(execution, 1))
         else:
             for access in accesses:
                 access.epoch = 0
@@ -73,17 +77,17 @@ class Proof:
 
     def show_mbarriers(self, milliseconds: int) -> None:
         """Show that waits at mbarriers are for the phases that they are taken for."""
-        if self.orders is not None:
-            self.obligations += Rings(self.orders, self.questions).show(milliseconds)
+        for orders in self.orders:
+            self.obligations += Rings(orders, self.questions).show(milliseconds)
+        if self.orders:
+            self.obligations.append(show_circles(self.orders))
 
     def show_exits(self, milliseconds: int) -> None:
         """Show that what is asynchronous in shared memory is complete when the kernel ends."""
         self.obligations += show_exits(self.execution, self.questions, milliseconds)
         self.obligations += show_presence(self.execution)
-        if self.orders is not None:
-            self.obligations += Rings(self.orders, self.questions).show_exits(
-                self.execution.notes.segments, milliseconds
-            )
+        for orders in self.orders:
+            self.obligations += Rings(orders, self.questions).show_exits(self.execution.notes.segments, milliseconds)
 
     def show_races(self, milliseconds: int) -> None:
         """Show that no two accesses of different threads conflict."""

@@ -18,7 +18,7 @@ from ptxlab.flow import Facts
 from ptxlab.ir.origin import Origins, line_span
 from ptxlab.measure import Launch
 
-from .contracts import Example, Names, grid_guesses, least_guesses, least_of, length_guesses, multiple_guesses
+from .contracts import Example, Names, grid_guesses, least_guesses, length_guesses, multiple_guesses, ranges_of
 from .execution import Execution
 from .objects import Object
 from .proof import Proof
@@ -124,7 +124,7 @@ class _Proving:
         facts = Facts.of(self.kernel)
         lines = _lines(self.kernel, facts)
         try:
-            terms = Terms(facts, self.block, self.shared, self._boxes(), least_of(self.assume), self.cluster)
+            terms = Terms(facts, self.block, self.shared, self._boxes(), ranges_of(self.assume), self.cluster)
             if max(self.cluster) > 1 and (self.asked.once or self.asked.initialized or prod(self.block) % 32):
                 raise UnsupportedError(0, "`once`, `initialized` and parts of warps are not followed in clusters")
             if self.kernel.directive("blocksareclusters") is not None:
@@ -194,7 +194,7 @@ class _Proving:
             kinds = ["uniform" if loop.is_uniform else "threads may leave in different turns"]
             kinds += ["with a barrier"] if loop.has_barrier else []
             self.outline.append(f"loop at line {loop.line}: in any turn; {', '.join(kinds)}")
-        for one in self.proof.orders.mbarriers if self.proof.orders is not None else ():
+        for one in (one for orders in self.proof.orders for one in orders.mbarriers):
             arrivals = sorted({visit.event.line for arriver in one.arrivers for visit in arriver.visits()})
             waits = sorted({visit.event.line for visit, _ in one.waits})
             places = [f"{what} at line {', '.join(map(str, lines))}"
@@ -218,9 +218,10 @@ class _Proving:
                 self.flat.append(axis)
                 most = 1
             proof.questions.ranges[f"%nctaid.{axis}"] = (1, most)
+        said = ranges_of(self.assume)
         for parameter in self.kernel.parameters:
             if parameter.title not in proof.objects.sizes:
-                proof.questions.ranges[parameter.title] = (0, LARGEST)
+                proof.questions.ranges[parameter.title] = said.get(parameter.title, (0, LARGEST))
         for name in proof.objects.sizes:
             proof.questions.ranges[f"len({name})"] = (0, LARGEST)
 

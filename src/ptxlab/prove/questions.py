@@ -15,7 +15,7 @@ from .intervals import Pair
 from .objects import Object
 from .segments import Path
 from .solver import Clock, z3
-from .terms import AXES, Loop, Terms
+from .terms import AXES, Loop, Terms, is_thread_index, leaves
 from .translation import Translation
 
 QUICK, PATIENT = 3_000, 15_000  # milliseconds
@@ -91,10 +91,14 @@ class Questions:
 
     @staticmethod
     def enter(translation: Bits | Integers, pair: Pair, thread: int, path: Path, loops: Sequence[Loop],
-              values: Sequence[Linear]) -> None:  # fmt: skip
-        """Take for granted what holds for a thread at an access."""
+              values: Sequence[Linear], *, only: Sequence[Linear] | None = None) -> None:  # fmt: skip
+        """Take for granted what holds for a thread at an access; or only what is about the thread and some terms."""
         limits, facts = pair.facts([*path, *values], loops, thread)
-        translation.assume([*limits, *path, *facts])
+        given = [*limits, *path, *facts]
+        if only is not None:
+            known = leaves(only)
+            given = [one for one in given if all(is_thread_index(atom) or atom in known for atom in leaves([one]))]
+        translation.assume(given)
 
     def length(self, object: Object) -> Poly:
         """The bytes of an object."""

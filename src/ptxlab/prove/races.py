@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
-from ptxlab.flow.expressions import Linear, linear
+from ptxlab.flow.expressions import Linear
 from ptxlab.flow.symbolic import LONG, WORD
 
 from .copies import FREE, PHASED, pending
@@ -16,7 +16,7 @@ from .integers import Integers, Poly
 from .intervals import Pair, Reached, intervals, loops_of
 from .objects import Group, Objects
 from .orders import PROXY, Before, Orders
-from .phases import loop_of
+from .phases import clock
 from .questions import Obligation, Questions
 from .reasons import why
 from .segments import Access
@@ -31,7 +31,7 @@ class Races:
     """Shows that there are no races."""
 
     def __init__(
-        self, execution: Execution, objects: Objects, questions: Questions, orders: Orders | None = None
+        self, execution: Execution, objects: Objects, questions: Questions, orders: Sequence[Orders] = ()
     ) -> None:
         self.execution, self.objects, self.questions, self.orders = execution, objects, questions, orders
 
@@ -61,7 +61,8 @@ class Races:
                 if key not in done:
                     done.add(key)
                     pair = Pair(interval.start, (one.turns, other.turns), same_block=True, same_warp=same_warp,
-                                may_be_one=any(group.first.is_collective for group in (one, other)))  # fmt: skip
+                                may_be_one=one is not other
+                                and any(group.first.is_collective for group in (one, other)))  # fmt: skip
                     yield self.race(one, other, pair, milliseconds)
 
     def _show_copies(self, milliseconds: int) -> Iterator[Obligation]:
@@ -101,9 +102,9 @@ class Races:
     def _is_in_order(self, one: Group, other: Group) -> bool:
         """Whether both are MMAs of one thread that wait for each other: with the same accumulators in all turns, of one
         kind and shape; or with others."""  # fmt: skip
-        if self.orders is None or any(group.first.unit != "tensor work" for group in (one, other)):
+        if not self.orders or any(group.first.unit != "tensor work" for group in (one, other)):
             return False
-        masks = {self.orders.place(group.first).mask for group in (one, other)}
+        masks = {self.orders[0].place(group.first).mask for group in (one, other)}
         is_of_one = len(masks) == 1 and next(iter(masks)).bit_count() == 1
         if not is_of_one or one.offset.terms != other.offset.terms or loops_of([one.offset]):
             return False
@@ -127,42 +128,48 @@ class Races:
             return over
         if _is_strong(one, other) and all(group.first.align == group.first.bytes for group in (one, other)):
             return Obligation(kind, lines, "proved", about, argument="both are strong, and aligned")
-        if any(before.all and before.distance <= 0 for _, before in self._unordered(one, other, pair)):
+        unordered = self._unordered(one, other, pair)
+        if any(before.all and before.distance <= 0 for *_, before in unordered):
             return Obligation(kind, lines, "proved", about, argument="order")
+        if one.object.space == "shared" and _are_apart(one, other):
+            return Obligation(kind, lines, "proved", about, argument="ranges of addresses")
         ways: list[tuple[Callable[..., tuple[str, Any, str]], int]] = [
             (self._race_bits, milliseconds), (self._race_integers, milliseconds)
         ]  # fmt: skip
-        if one.object.space != "shared":  # there bits rarely help
+        is_shared = one.object.space == "shared"
+        if not is_shared:  # there bits rarely help
             ways = [ways[1], (self._race_bits, milliseconds // 6)]
-        elif self._unordered(one, other, pair):  # remainders by a number of stages are slow in bits
+        elif unordered:  # remainders by a number of stages are slow in bits
             ways = ways[::-1]
         status = "unknown"
-        for way, limit in ways:
-            found, _, argument = way(one, other, pair, limit)
-            if found == "unsat":
-                return Obligation(kind, lines, "proved", about, argument=argument)
-            if found == "sat":
-                status = "sat"
+        for is_lean in (True, False) if is_shared and self.orders else (False,):
+            for way, limit in ways:
+                found, _, argument = way(one, other, pair, limit, is_lean=is_lean)
+                if found == "unsat":
+                    return Obligation(kind, lines, "proved", about, argument=argument)
+                if found == "sat":
+                    status = "sat"
         values = [*one.first.path, *other.first.path, one.offset, other.offset]
         reason, help = why(status, values, one.object)
         return Obligation(kind, lines, "open", about, reason or "two threads may access the same bytes", help,
-                          again=lambda limit: self._race_integers(one, other, pair, limit, True)[1],
+                          again=lambda limit: self._race_integers(one, other, pair, limit, products=True)[1],
                           retry=lambda: self.race(one, other, pair, milliseconds))  # fmt: skip
 
-    def _unordered(self, one: Group, other: Group, pair: Pair) -> list[tuple[int, Before]]:
-        """What holds if neither of two accesses is known to be before the other; with the number of the first."""
+    def _unordered(self, one: Group, other: Group, pair: Pair) -> list[tuple[int, int, Before]]:
+        """What holds if neither of two accesses is known to be before the other; by which turns, and which is first."""
         a, b = one.first, other.first
         same = pair.same_thread
-        later: list[tuple[int, Before]] = []
+        later: list[tuple[int, int, Before]] = []
         if same and a.at == b.at and a.segment is b.segment and len(a.segment.loops) == 1:
-            later = [(1, Before(0, False))]  # the same line in a later turn
-        if self.orders is None or not pair.same_block:
+            later = [(0, 1, Before(0, False))]  # the same line in a later turn
+        if not pair.same_block:
             return later
         found = [
-            (number, before)
+            (orders.depth, number, before)
+            for orders in self.orders
             for number, (first, second) in enumerate(((a, b), (b, a)))
             if not _is_freed(first) or _is_freed(second)  # nothing may come after that
-            for before in self.orders.before(first, second, same_thread=same)
+            for before in orders.before(first, second, same_thread=same)
         ]
         return [*later, *found]
 
@@ -173,8 +180,11 @@ class Races:
         if pair.start is None and pair.may_be_one and one is other:
             loops = one.first.segment.loops
             numbers = [*self.questions.terms.threads(), self.questions.terms.rank()]
-            found.append(z3.Or(*(z3.Not(a.same(value, b)) for value in numbers),
-                               *(z3.Not(a.same(loop.counter, b)) for loop in loops)))  # fmt: skip
+            if loops[1:] and loops[1].base.terms:  # of all turns so far, each has another number
+                numbers += [clock(loops, 1), *(loop.counter for loop in loops[2:])]
+            else:
+                numbers += [loop.counter for loop in loops]
+            found.append(z3.Or(*(z3.Not(a.same(value, b)) for value in numbers)))
         loops = one.first.segment.loops
         if one is other and one.first.alike and pair.same_block and all(pair.is_same_turn(loop) for loop in loops):
             terms = self.questions.terms
@@ -183,21 +193,25 @@ class Races:
             found.append(z3.Not(z3.And(*(a.same(value, b) for value in (*shared, terms.rank())))))
         return found
 
-    def _race_bits(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> tuple[str, Any, str]:
+    def _race_bits(
+        self, one: Group, other: Group, pair: Pair, milliseconds: int, *, is_lean: bool = False
+    ) -> tuple[str, Any, str]:
+        """Ask in bit-vectors; `is_lean`: without what the path says of other terms than addresses and turns."""
         formulas: list[Any] = []
         starts, threads = [], [self.questions.bits(pair, thread) for thread in (0, 1)]
         width = max(group.offset.type.width for group in (one, other))
         for thread, group in enumerate((one, other)):
             b, access = threads[thread], group.first
-            self.questions.enter(b, pair, thread, access.path, access.segment.loops, group.values)
+            self.questions.enter(b, pair, thread, access.path, access.segment.loops, group.values,
+                                 only=_terms(group) if is_lean else None)  # fmt: skip
             numbers = [distance for distance, _ in group.distances]
             value = z3.ZeroExt(width - group.offset.type.width, b.number(group.offset))
             if group.rank is not None:
                 value += z3.ZeroExt(width - group.rank.type.width, b.number(group.rank)) * SHARED_BYTES
             starts.append(_one_of(value, [number - numbers[0] for number in numbers], thread, formulas))
         formulas += self._two(one, other, pair, threads)
-        for first, before in self._unordered(one, other, pair):
-            turns = [b.number(turn) for b, turn in zip(threads, _turns(one, other), strict=True)]
+        for depth, first, before in self._unordered(one, other, pair):
+            turns = [b.number(turn) for b, turn in zip(threads, _turns(one, other, depth), strict=True)]
             distance = z3.BitVecVal(before.distance, 64)
             u, t = (turns[0], turns[1]) if first == 0 else (turns[1], turns[0])
             formulas.append(t < distance if before.all else u > t - distance)
@@ -210,7 +224,14 @@ class Races:
         return status, model, "bit-vectors, two threads"
 
     def _race_integers(
-        self, one: Group, other: Group, pair: Pair, milliseconds: int, products: bool = False
+        self,
+        one: Group,
+        other: Group,
+        pair: Pair,
+        milliseconds: int,
+        *,
+        products: bool = False,
+        is_lean: bool = False,
     ) -> tuple[str, Any, str]:
         formulas: list[Any] = []
         starts: list[Poly] = []
@@ -218,8 +239,10 @@ class Races:
         space = self.questions.space()
         for thread, group in enumerate((one, other)):
             access = group.first
-            t = self.questions.integers(pair, thread, space, access.path, access.segment.loops)
-            self.questions.enter(t, pair, thread, access.path, access.segment.loops, group.values)
+            loops = access.segment.loops
+            t = self.questions.integers(pair, thread, space, access.path, loops)
+            self.questions.enter(t, pair, thread, access.path, loops, group.values,
+                                 only=_terms(group) if is_lean else None)  # fmt: skip
             numbers = [distance for distance, _ in group.distances]
             start = t.number(group.offset.as_type(_UNSIGNED[group.offset.type.width]))
             highest = numbers[-1] - numbers[0] + access.bytes
@@ -239,8 +262,8 @@ class Races:
                    space.at_most(b, a.plus(Poly.of(one.first.bytes)).plus(last))]  # fmt: skip
         formulas += self._two(one, other, pair, threads)
         unordered = self._unordered(one, other, pair)
-        for first, before in unordered:
-            turns = [t.number(turn) for t, turn in zip(threads, _turns(one, other), strict=True)]
+        for depth, first, before in unordered:
+            turns = [t.number(turn) for t, turn in zip(threads, _turns(one, other, depth), strict=True)]
             u, v = (turns[0], turns[1]) if first == 0 else (turns[1], turns[0])
             least = v if before.all else v.plus(Poly.of(1 - before.distance))
             formulas.append(space.at_most(least, Poly.of(before.distance - 1) if before.all else u))
@@ -269,15 +292,30 @@ def _meet(one: Group, other: Group) -> bool:
     return any(not a.unit and a.writes and b.unit in PROXY for a, b in pairs)
 
 
+def _are_apart(one: Group, other: Group) -> bool:
+    """Whether all addresses of one access are below those of another, by what bounds of registers say."""
+    ranges = []
+    for group in (one, other):
+        low, high = group.offset.bounds
+        ranges.append((low, high + max(at for at, _ in group.distances) - group.offset.constant + group.first.bytes))
+    (low, high), (least, most) = ranges
+    return min(low, least) >= 0 and max(high, most) < 1 << 32 and (high <= least or most <= low)
+
+
 def _is_freed(access: Access) -> bool:
     """Whether tensor memory is freed."""
     return access.space == "tensor" and access.kind == "store"
 
 
-def _turns(one: Group, other: Group) -> list[Linear]:
+def _terms(group: Group) -> list[Linear]:
+    """The terms of a question: addresses, and turns of loops."""
+    loops = group.first.segment.loops
+    return [*group.values, *(clock(loops, depth) for depth in (0, 1))]
+
+
+def _turns(one: Group, other: Group, depth: int) -> list[Linear]:
     """The turns of the loops that two accesses are in; 0 outside of loops."""
-    loops = [loop_of(group.first.segment.loops) for group in (one, other)]
-    return [linear(LONG, 0) if loop is None else loop.counter for loop in loops]
+    return [clock(group.first.segment.loops, depth) for group in (one, other)]
 
 
 def _identity(group: Group) -> tuple[Any, ...]:

@@ -21,10 +21,11 @@ from ptxlab.flow.symbolic import LONG
 from .exits import copy_at_exit
 from .intervals import Pair
 from .orders import Before, Orders, turns_of
-from .phases import Arriver, Mbarrier, Visit
+from .phases import Arriver, Mbarrier, Visit, clock
 from .questions import Obligation, Questions
 from .segments import Access, Event, Segment
 from .solver import z3
+from .terms import TRUE
 
 KIND = "mbarrier"
 
@@ -41,14 +42,6 @@ class Rings:
             yield from self._phases(mbarrier)
             yield from self._order(mbarrier)
             yield from self._come(mbarrier, milliseconds)
-        yield self._circles()
-
-    @staticmethod
-    def _said(about: str, is_shown: bool, events: Sequence[Event], argument: str, reason: str) -> Obligation:
-        lines = tuple(dict.fromkeys(event.line for event in events))
-        if is_shown:
-            return Obligation(KIND, lines, "proved", about, argument=argument)
-        return Obligation(KIND, lines, "open", about, reason)
 
     def _phases(self, mbarrier: Mbarrier) -> Iterator[Obligation]:
         """Counts and bytes."""
@@ -56,13 +49,13 @@ class Rings:
         events = [mbarrier.initialized, *(visit.event for visit in visits)]
         most = max((len(one.visits()) for one in mbarrier.arrivers), default=1)
         come = {sum(one.mask.bit_count() * _count(one, phase) for one in mbarrier.arrivers) for phase in range(most)}
-        yield self._said("an mbarrier expects as many arrivals as come in a phase", come == {mbarrier.count}, events,
+        yield said("an mbarrier expects as many arrivals as come in a phase", come == {mbarrier.count}, events,
                          "counted", f"it expects {mbarrier.count}, and {min(come)} come")  # fmt: skip
         for visit in visits:
             copies = mbarrier.copies.get(visit.event, {})
             bytes = sum(one.bytes * mask.bit_count() for one, mask in copies.items())
             expected = visit.event.bytes * visit.mask.bit_count()
-            yield self._said("an arrival expects as many bytes as copies bring", bytes == expected,
+            yield said("an arrival expects as many bytes as copies bring", bytes == expected,
                              [visit.event, *copies], "counted",
                              f"it expects {expected} bytes, and {bytes} come")  # fmt: skip
 
@@ -77,21 +70,21 @@ class Rings:
         is_ready = all(any(one.all and one.distance <= 0 for one in orders.happened(place, first, mbarrier.owner))
                        for place in places)  # fmt: skip
         events = [first, *(event for event, _ in coming)]
-        yield self._said("an mbarrier is initialized before it is used", is_ready, events, "order",
+        yield said("an mbarrier is initialized before it is used", is_ready, events, "order",
                          "no barrier is between the two")  # fmt: skip
         for arriver in mbarrier.arrivers:
             for visit in arriver.visits():
                 phase = arriver.phase(visit)
                 for event, mask in mbarrier.come(visit.event, visit.mask):
-                    yield self._said("an arrival comes after the phase before it is complete",
-                                     self._follows(mbarrier, event, mask, visit, phase), [event], "order",
-                                     "it may be counted in the phase before")  # fmt: skip
+                    yield said("an arrival comes after the phase before it is complete",
+                               self._follows(mbarrier, event, mask, visit, phase), [event], "order",
+                               "it may be counted in the phase before")  # fmt: skip
         for visit, phase in mbarrier.waits:
-            yield self._said("a wait comes after the phase before the one that it is for is complete",
+            yield said("a wait comes after the phase before the one that it is for is complete",
                              self._follows(mbarrier, visit.event, visit.mask, visit, phase), [visit.event], "order",
                              "it may be over before the phase that it is for")  # fmt: skip
             is_last = any(self._precedes(mbarrier, visit, phase, one) for one in mbarrier.arrivers)
-            yield self._said("a phase does not complete while a wait for the one before it is not over", is_last,
+            yield said("a phase does not complete while a wait for the one before it is not over", is_last,
                              [visit.event], "order", "the wait may miss its phase")  # fmt: skip
 
     def _follows(self, mbarrier: Mbarrier, event: Event, mask: int, visit: Visit, phase: int) -> bool:
@@ -141,25 +134,36 @@ class Rings:
         chains += [[visit for visit, _ in mbarrier.waits if visit.mask & mask] for mask in masks]
         for chain in chains:
             for one, other in pairwise(chain):
-                if other.event.left is None:
+                if not one.event.loops:
                     yield self._implied(other.event, one.event, None, milliseconds, "no phase is left out")
-                else:
+                elif not mbarrier.depth:
                     yield self._come_before(other.event, one.event, milliseconds)
             for one in chain:
-                if one.event.loops:
+                if mbarrier.depth and one.event.loops:
+                    yield said("no phase is left out", self._is_always(one.event), [one.event], "each turn has it",
+                                     "a turn of the loops may be without it")  # fmt: skip
+                elif one.event.loops:
                     yield self._implied(one.event, one.event, 1, milliseconds, "no phase is left out")
         for visit, phase in mbarrier.waits:
             if not mbarrier.arrivers:
-                yield self._said("what a wait is for comes", False, [visit.event], "", "no thread arrives")
+                yield said("what a wait is for comes", False, [visit.event], "", "no thread arrives")
             for arriver in mbarrier.arrivers:
                 found = list(turns_of(visit, phase, arriver))
                 last = max(phase, 0)
                 if visit.spacing == 0 and phase >= len(arriver.before):
-                    yield self._said("what a wait is for comes", False, [visit.event], "", "no arrival is in its phase")
+                    yield said("what a wait is for comes", False, [visit.event], "", "no arrival is in its phase")
                 if visit.spacing and arriver.looped is None:
-                    yield self._said("what a wait is for comes", False, [visit.event], "", "arrivals come to an end")
+                    yield said("what a wait is for comes", False, [visit.event], "", "arrivals come to an end")
                 for number, (arrival, distance, is_looped) in enumerate(found):
                     others = [one for one, mask in mbarrier.copies.get(arrival, {}).items() if mask != arriver.mask]
+                    if is_looped and mbarrier.depth:
+                        is_alike = distance >= 0 and all(
+                            self._is_always(one) and self.orders.is_alike(visit.event.loops, one.loops)
+                            for one in (arrival, *others)
+                        )
+                        yield said("what a wait is for comes", is_alike, [visit.event, arrival],
+                                   "both loops have the same turns", "the other loop may have other turns")  # fmt: skip
+                        continue
                     for copy in others:  # in other blocks
                         turn = distance if is_looped else None
                         yield self._implied(visit.event, copy, turn, milliseconds, "what a wait is for comes")
@@ -182,21 +186,33 @@ class Rings:
             return over
         same = event.loops == given.loops
         if not event.loops and wanted <= orders.others[given]:
-            return self._said(about, True, lines, shown, "")
+            return said(about, True, lines, shown, "")
         facts: list[Linear] = []
         terms = orders.threads.terms
         if turn is not None:
-            facts = [terms.equal(given.loops[0].counter, linear(LONG, turn))]
+            facts = [terms.equal(clock(given.loops, orders.depth), linear(LONG, turn))]
         if not event.loops:
             return self._come_in(given, event, None, None, facts, milliseconds, about)
         if not given.loops or distance is None:
-            return self._said(about, False, lines, "", "it comes in a loop")
+            return said(about, False, lines, "", "it comes in a loop")
         if distance < 0 and same:
-            return self._said(about, False, lines, "", "it comes after it")
+            return said(about, False, lines, "", "it comes after it")
         counter = given.loops[0].counter
         facts.append(terms.at_most(linear(LONG, max(distance + event.starts, 0)), counter))
         now = counter.plus(linear(LONG, -distance))
         return self._come_in(given, event, now, None if same else linear(LONG, 0), facts, milliseconds, about)
+
+    def _is_always(self, event: Event) -> bool:
+        """Whether an event comes in each turn of the loops around it, or in each but the first of the inner one."""
+        terms, orders = self.orders.threads.terms, self.orders
+        outer = event.loops[0]
+        given = orders.entered(outer)
+        inner = event.left or event.loops[1]
+        ((counter, _),) = inner.counter.terms
+        later = {counter: inner.counter.plus(linear(LONG, 1))}
+        more = [one for one in orders.others[event] - given
+                if event.left is not None or not event.starts or terms.substitute(one, later, {}) != TRUE]  # fmt: skip
+        return not more and orders.entered(inner) == given
 
     def _come_before(self, given: Event, event: Event, milliseconds: int) -> Obligation:
         """That where an event after a loop comes another one has come in its last turn, if that is not too early."""
@@ -227,8 +243,8 @@ class Rings:
             if one in given.path:
                 continue
             if not self._holds(given, one, assumed, milliseconds):
-                return self._said(about, False, lines, "", "it is not shown that it always does")
-        return self._said(about, True, lines, "integers, one thread" if questions else shown, "")
+                return said(about, False, lines, "", "it is not shown that it always does")
+        return said(about, True, lines, "integers, one thread" if questions else shown, "")
 
     # What is complete at the end.
 
@@ -267,8 +283,14 @@ class Rings:
             distance = next((one for _, one, is_looped in turns_of(wait, phase, arriver) if is_looped), -1)
             if distance < 0:
                 return False
+            if wait.event.loops[1:]:
+                return (
+                    distance == 0 and self._is_always(wait.event) and self.orders.is_alike(wait.event.loops, copy.loops)
+                )
             turn = copy.loops[0].counter.plus(linear(LONG, distance))
             known = copy.loops[0].counter if copy.loops == wait.event.loops else linear(LONG, 0)
+        elif wait.event.loops[1:]:
+            return False
         elif wait.spacing:
             turn, known = linear(LONG, wait.first + wait.spacing * max(0, number - phase)), linear(LONG, 0)
         elif copy.loops or phase < number:
@@ -295,44 +317,64 @@ class Rings:
                 return True
         return False
 
-    def _circles(self) -> Obligation:
-        """That no event waits for one that comes after it: all ways around lead to an earlier turn."""
-        orders = self.orders
-        events = orders.events
-        far = -1_000_000  # all turns of a loop
-        ways: dict[tuple[Event, Event], int] = {}
 
-        def add(event: Event, other: Event, distance: int) -> None:
-            ways[event, other] = min(ways.get((event, other), distance), distance)
+def show_circles(views: Sequence[Orders]) -> Obligation:
+    """Show that no event waits for one that comes after it: all ways around lead to an earlier turn.
 
-        for event in events:
-            for other in events:
-                if not orders.masks[event] & orders.masks[other] and "barrier" not in (event.kind, other.kind):
-                    continue
-                if event.loops and event.loops == other.loops:
-                    add(event, other, 0 if other.number < event.number else 1)
-                elif other.number < event.number:
-                    add(event, other, far if other.loops else 0)
-        for mbarrier in orders.mbarriers:
+    Of loops in loops, all turns so far are counted, as those of the inner one: what is before it is in its first turn,
+    what is after it, or in a loop without an inner one, in its last.
+    """
+    orders, is_nested = views[0], len(views) > 1
+    events = orders.all_events
+    far = -1_000_000  # all turns of a loop
+    ways: dict[tuple[Event, Event], int] = {}
+
+    def add(event: Event, other: Event, distance: int) -> None:
+        ways[event, other] = min(ways.get((event, other), distance), distance)
+
+    for event in events:
+        for other in events:
+            if not orders.masks[event] & orders.masks[other] and "barrier" not in (event.kind, other.kind):
+                continue
+            same = event.loops[:1] == other.loops[:1] if is_nested else event.loops == other.loops
+            if event.loops and same:
+                add(event, other, 0 if other.number < event.number else 1)
+            elif other.number < event.number:
+                add(event, other, far if other.loops else 0)
+    for view in views:
+        for mbarrier in view.mbarriers:
             for visit, phase in mbarrier.waits:
                 for arriver in mbarrier.arrivers:
                     for arrival, distance, is_looped in turns_of(visit, phase, arriver):
-                        for other in (arrival, *mbarrier.copies.get(arrival, ())):
-                            add(visit.event, other, distance if is_looped else 0)
-        shortest = {
-            event: {other: distance for (one, other), distance in ways.items() if one is event} for event in events
-        }
-        for middle in events:
-            for event in events:
-                if middle not in shortest[event]:
-                    continue
-                for other, distance in shortest[middle].items():
-                    total = max(shortest[event][middle] + distance, 2 * far)
-                    if total < shortest[event].get(other, total + 1):
-                        shortest[event][other] = total
-        wrong = [event for event in events if shortest[event].get(event, 1) <= 0]
-        return self._said("no thread waits for what comes after it", not wrong, wrong or events[:1],
-                          "every circle leads to an earlier turn", "these wait for each other in one turn")  # fmt: skip
+                        others = [arrival, *mbarrier.copies.get(arrival, ())]
+                        if is_looped and arriver.last is not None and view.depth:
+                            others.append(arriver.last.event)
+                        for other in others:
+                            is_later = is_nested and not view.depth and distance <= 0 and (
+                                distance < 0 or orders.is_before_inner(visit.event))  # fmt: skip
+                            add(visit.event, other, far if is_looped and is_later else distance if is_looped else 0)
+    shortest = {event: {other: distance for (one, other), distance in ways.items() if one is event} for event in events}
+    for middle in events:
+        for event in events:
+            if middle not in shortest[event]:
+                continue
+            for other, distance in shortest[middle].items():
+                total = max(shortest[event][middle] + distance, 2 * far)
+                if total < shortest[event].get(other, total + 1):
+                    shortest[event][other] = total
+    wrong = [event for event in events if shortest[event].get(event, 1) <= 0]
+    is_shown = not wrong and (not is_nested or orders.are_alike())
+    return said("no thread waits for what comes after it", is_shown, wrong or events[:1],
+                "every circle leads to an earlier turn",
+                "these wait for each other in one turn" if wrong else "loops may have other turns")  # fmt: skip
+
+
+def said(about: str, is_shown: bool, events: Sequence[Event], argument: str, reason: str) -> Obligation:
+    """What was to be shown of events, and whether it was."""
+    lines = tuple(dict.fromkeys(event.line for event in events))
+    if is_shown:
+        return Obligation(KIND, lines, "proved", about, argument=argument)
+    return Obligation(KIND, lines, "open", about, reason)
 
 
 def _count(arriver: Arriver, phase: int) -> int:

@@ -53,8 +53,8 @@ class Access:
 
     @property
     def instance(self) -> tuple[object, ...]:
-        """Of a store that several threads do alike, which one it is; of others it does not matter."""
-        return (self.at, self.segment, self.alike) if self.alike else ()
+        """Of a store that several threads do alike, or together, which one it is; of others it does not matter."""
+        return (self.at, self.segment, self.alike) if self.alike or (self.is_collective and self.writes) else ()
 
     @property
     def writes(self) -> bool:

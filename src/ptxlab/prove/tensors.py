@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ptxlab.flow.symbolic import WORD
 
@@ -12,6 +13,7 @@ from .integers import Poly
 from .intervals import Pair
 from .questions import Obligation, Questions
 from .segments import TensorAccess
+from .solver import z3
 from .terms import signed
 
 
@@ -41,13 +43,19 @@ class Tensors:
             self.questions.enter(t, pair, thread, access.path, access.loops, access.coordinates)
             places.append([t.number(value.as_type(signed(WORD))) for value in access.coordinates])
             threads.append(t)
-        # Of copies in loops, or by two lines, the two threads may be one.
-        formulas = [] if one.loops or one is not other else self.questions.apart(pair, *threads)
+        formulas: list[Any] = []
+        if not same_block:
+            formulas += self.questions.apart(pair, *threads)
+        elif one is other:  # by two threads, or in two turns
+            a, b = threads
+            numbers = [*self.execution.terms.threads(), *(loop.counter for loop in one.loops)]
+            formulas.append(z3.Or(*(z3.Not(a.same(value, b)) for value in numbers)))
         for a, b, extent in zip(*places, box, strict=True):
             last = Poly.of(extent - 1)
             formulas += [space.at_most(a, b.plus(last)), space.at_most(b, a.plus(last))]
         formulas += [fact for t in threads for fact in t.facts]
-        status, _ = self.questions.clock.check([*formulas, *space.lemmas(), *space.facts], milliseconds)
+        lemmas = [*space.lemmas(), *space.quotients(), *space.dividends()]
+        status, _ = self.questions.clock.check([*formulas, *lemmas, *space.facts], milliseconds)
         where = "a block" if same_block else "different blocks"
         about = f"boxes of the tensor of `{one.map}` that copies of {where} write are apart"
         lines = tuple(dict.fromkeys((one.line, other.line)))

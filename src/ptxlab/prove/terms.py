@@ -56,6 +56,8 @@ class Loop:
     facts: list[Linear] = field(default_factory=list)
     """What else holds in every turn, and after the loop."""
     counter: Linear = FALSE
+    base: Linear = FALSE
+    """Of a loop in a loop, if a ring goes on in it: how many turns it has made in the turns before of that loop."""
     entry: tuple[Linear, ...] = ()
     """What holds where it is entered."""
     stays: tuple[Linear, ...] = ()
@@ -99,6 +101,12 @@ class Symbol:
     """Of the address of tensor memory: how many are allocated."""
     later: Symbol | None = None
     """Of a value in the turn before: that of this turn, which is the same in all threads if this is."""
+    first: Linear | None = None
+    """Of a register that a loop changes: what it is before that, if it is a constant."""
+    cycle: tuple[int, tuple[int, ...]] | None = None
+    """Of such a register: the head of a loop in that loop in which it goes round, and its values there."""
+    head: int | None = None
+    """Of the number of turns that a loop has made in the turns before of a loop around it: its head."""
 
     def __repr__(self) -> str:
         return f"{self.reason} (line {self.line})"
@@ -114,10 +122,10 @@ class Terms(Symbolic):
 
     def __init__(
         self, facts: Facts, block: tuple[int, int, int], shared: int = 0, boxes: Mapping[str, Box] | None = None,
-        least: Mapping[str, int] | None = None, cluster: tuple[int, int, int] = (1, 1, 1),
+        ranges: Mapping[str, Bounds] | None = None, cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> None:  # fmt: skip
         super().__init__(facts)
-        self.block, self.shared, self._least, self.cluster = block, shared, least or {}, cluster
+        self.block, self.shared, self._ranges, self.cluster = block, shared, ranges or {}, cluster
         self.ranks = prod(cluster)
         """The blocks of a cluster. What is said of a block in a proof holds of all threads of its cluster."""
         self.boxes = boxes or {}
@@ -151,7 +159,8 @@ class Terms(Symbolic):
         is_whole = not offset and not variable.dimensions and type.width == variable.type.width == 32
         if not is_whole or variable.type.kind not in "usb":
             return None  # of 64 bits, it may be an array
-        return (min(self._least.get(variable.title, 0), LARGEST), LARGEST)
+        low, high = self._ranges.get(variable.title, (0, LARGEST))
+        return (low, high) if 0 <= low <= high <= LARGEST else (0, LARGEST)
 
     def bounded(self, atom: Atom, most: int) -> Linear:
         """A number that is at most so much, for what is known of an atom."""
@@ -285,6 +294,10 @@ class Terms(Symbolic):
                 parts = parts[::-1]
             simple = _predicates(step.operation, parts[0], parts[1])
             return super().apply(step, parts) if simple is None else simple
+        if step.operation == "^" and len(parts) == 2:
+            parts, base = self._without_base(parts)
+            if base is not None:
+                return self.apply(step, parts).as_type(step.type).plus(base)
         if step.operation == "cast" and step.type.kind in "usb" and step.type.width <= step.of.width:
             parts = [_narrowed(parts[0], step.type)]
         found = super().apply(step, parts)
@@ -297,6 +310,17 @@ class Terms(Symbolic):
             if step.operation == "==" and given[0] == given[1]:
                 return TRUE
         return found
+
+    @staticmethod
+    def _without_base(parts: list[Linear]) -> tuple[list[Linear], Linear | None]:
+        """Parts whose bits differ below the alignment of a variable, without its address; and that address."""
+        for one, other in (parts, parts[::-1]):
+            bases = [atom for atom, factor in one.terms if atom.kind == ADDRESS and factor == 1]
+            align = bases[0].detail.align if len(bases) == 1 and isinstance(bases[0].detail, ir.Variable) else None
+            if align and 0 <= other.bounds[0] <= other.bounds[1] < align and one.type.width == other.type.width:
+                base = linear(one.type, 0, {bases[0]: 1})
+                return [one.plus(base, -1), other], base
+        return parts, None
 
     def _select(self, step: Step, parts: list[Linear]) -> Linear:
         condition, yes, no = parts
