@@ -18,7 +18,7 @@ from .copies import FREE, PHASED, pending
 from .execution import Execution
 from .phases import Arriver, Threads, Visit, loop_of, mbarriers
 from .segments import Access, Event, UnsupportedError
-from .terms import OWN_RANK, Loop, is_thread_index, is_uniform, leaves, without_rank
+from .terms import OWN_RANK, Loop, Symbol, is_thread_index, is_uniform, leaves, without_rank
 
 LEAST = -256  # a distance below it is one of a cycle
 # What the asynchronous proxy does, by what completes it.
@@ -135,6 +135,10 @@ class Orders:
                 if path(one) != {terms.substitute(each, replaced, known) for each in path(its)}:
                     return False
         return True
+
+    def _ends_with(self, one: Loop, other: Loop) -> bool:
+        """Whether two loops have the same last turn."""
+        return one is other or self.is_alike((one,), (other,))
 
     def _stays(self, loop: Loop) -> frozenset[Linear]:
         return self._without_ends(loop.stays, (*loop.outer, loop))
@@ -317,7 +321,7 @@ class Orders:
             loop = event.loops[self.depth]
             given = self._without_ends(self.others_of(loop.entry), loop.outer)
             is_last = here.is_after or (loop is anchor and here.loop is not loop)
-            if is_last and not given <= here.others:
+            if is_last and not given <= here.others | self._fixed(start, start):
                 return False  # it may not have been entered
             if not is_last and not self.depth:  # in the last turn they do not hold
                 given |= frozenset(self.others_of(loop.stays))
@@ -330,6 +334,13 @@ class Orders:
         if mask == WARP:
             return start.mask & ~self.threads.warps(own) == 0
         return bool(mask & own)
+
+    def _fixed(self, start: Place, target: Place) -> frozenset[Linear]:
+        """What holds on the path of an access in any turn, so wherever the block is; asked for after all loops."""
+        if start.loop is not None or self.threads.terms.ranks > 1:
+            return frozenset()
+        return frozenset(one for one in target.others
+                         if not any(isinstance(atom.detail, (Loop, Symbol)) for atom in leaves([one])))  # fmt: skip
 
     def others_of(self, path: tuple[Linear, ...]) -> tuple[Linear, ...]:
         """What holds on a path in all threads alike."""
@@ -374,8 +385,10 @@ class Orders:
         """When the first of two accesses is known to be complete before the second starts, in whatever blocks."""
         if any(len(access.segment.loops) == self.depth > 0 for access in (one, other)):
             return []
+        start, target = self.place(other), self.place(one)
+        start = replace(start, others=start.others | self._fixed(start, target))
         starts, targets = ([replace(place, mask=part) for part in self.threads.by_rank(place.mask)]
-                           for place in (self.place(other), self.place(one)))  # fmt: skip
+                           for place in (start, target))  # fmt: skip
         found = [self._before(one, other, start, target, same_thread) for start in starts for target in targets
                  if self._meet(one, other, start.mask, target.mask, same_thread)]  # fmt: skip
         return [Before(max((each[is_all] for each in found), default=0), is_all) for is_all in (False, True)
@@ -416,7 +429,7 @@ class Orders:
                 continue
             for all, total in self._complete(start, known, distance, one, target):
                 if known is not None and known.anchor is not None:
-                    if not all and (known.anchor is not target.loop or total > 1):
+                    if not all and (total > 1 or target.loop is None or not self._ends_with(target.loop, known.anchor)):
                         continue
                     all, total = True, 0  # in all turns
                 found[all] = min(found.get(all, total), total)
@@ -428,7 +441,7 @@ class Orders:
             return same_thread
         if known.mask == WARP:
             return False
-        of_warps = access.unit == "wgmma"  # its lanes do it together
+        of_warps = access.unit in ("wgmma", "tensor loads")  # its lanes do it together
         return not target.mask & ~(self.threads.warps(known.mask) if of_warps else known.mask)
 
     def _complete(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from .barriers import Barriers
 from .bounds import Bounds
 from .execution import Execution
-from .exits import show_exits, show_presence
+from .exits import copy_at_exit, show_exits, show_presence
 from .initialized import Initialized
 from .objects import Object, Objects
 from .once import Once
@@ -86,8 +86,12 @@ class Proof:
         """Show that what is asynchronous in shared memory is complete when the kernel ends."""
         self.obligations += show_exits(self.execution, self.questions, milliseconds)
         self.obligations += show_presence(self.execution)
-        for orders in self.orders:
-            self.obligations += Rings(orders, self.questions).show_exits(self.execution.notes.segments, milliseconds)
+        rings = [Rings(orders, self.questions) for orders in self.orders]
+        for one in rings:
+            self.obligations += one.show_exits(milliseconds)
+        for access in (one for one in self.objects.accesses if rings and one.unit == "tensor work"):
+            is_awaited = any(one.is_awaited(access, milliseconds) for one in rings)
+            self.obligations.append(copy_at_exit((access.line,), is_awaited, "a commit, and an mbarrier's wait"))
 
     def show_races(self, milliseconds: int) -> None:
         """Show that no two accesses of different threads conflict."""

@@ -7,21 +7,22 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
-from ptxlab.flow.expressions import Linear
+from ptxlab.flow.expressions import COUNTER, Linear, linear
 from ptxlab.flow.symbolic import LONG, WORD
 
 from .copies import FREE, PHASED, pending
+from .cycles import period
 from .execution import Execution
 from .integers import Integers, Poly
-from .intervals import Pair, Reached, intervals, loops_of
+from .intervals import Pair, Reached, intervals
 from .objects import Group, Objects
 from .orders import PROXY, Before, Orders
-from .phases import clock
+from .phases import MOST_PERIOD, clock
 from .questions import Obligation, Questions
 from .reasons import why
 from .segments import Access
 from .solver import z3
-from .terms import SHARED_BYTES
+from .terms import SHARED_BYTES, leaves
 from .translation import Translation
 
 _UNSIGNED = {32: WORD, 64: LONG}
@@ -106,13 +107,28 @@ class Races:
             return False
         masks = {self.orders[0].place(group.first).mask for group in (one, other)}
         is_of_one = len(masks) == 1 and next(iter(masks)).bit_count() == 1
-        if not is_of_one or one.offset.terms != other.offset.terms or loops_of([one.offset]):
+        starts = self._starts(one.offset)
+        if not is_of_one or one.offset.terms != other.offset.terms or not starts:
             return False
+        gaps = {start - other for start in starts for other in starts}
         return all(
-            (at == there and first.form == second.form) or abs(at - there) >= max(first.bytes, second.bytes)
+            (at == there + gap and first.form == second.form) or abs(at - there - gap) >= max(first.bytes, second.bytes)
             for at, first in one.distances
             for there, second in other.distances
+            for gap in gaps
         )
+
+    def _starts(self, offset: Linear) -> set[int]:
+        """All that an offset can be, without its constant, if that is one of a few numbers, by the turn of a loop."""
+        counters = leaves([offset])
+        moving = offset.plus(linear(offset.type, -offset.constant))
+        if not counters:
+            return {0}
+        (counter, *others) = counters
+        turns = period(moving, counter) if not others and counter.kind == COUNTER else None
+        values = [self.questions.terms.substitute(moving, {counter: linear(LONG, turn)}, {})
+                  for turn in range(turns if turns is not None and turns <= MOST_PERIOD else 0)]  # fmt: skip
+        return {one.constant for one in values} if all(one.is_constant for one in values) else set()
 
     def race(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> Obligation:
         """Show that two accesses do not conflict."""

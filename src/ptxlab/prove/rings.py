@@ -23,7 +23,7 @@ from .intervals import Pair
 from .orders import Before, Orders, turns_of
 from .phases import Arriver, Mbarrier, Visit, clock
 from .questions import Obligation, Questions
-from .segments import Access, Event, Segment
+from .segments import Access, Event
 from .solver import z3
 from .terms import TRUE
 
@@ -156,11 +156,9 @@ class Rings:
                     yield said("what a wait is for comes", False, [visit.event], "", "arrivals come to an end")
                 for number, (arrival, distance, is_looped) in enumerate(found):
                     others = [one for one, mask in mbarrier.copies.get(arrival, {}).items() if mask != arriver.mask]
-                    if is_looped and mbarrier.depth:
-                        is_alike = distance >= 0 and all(
-                            self._is_always(one) and self.orders.is_alike(visit.event.loops, one.loops)
-                            for one in (arrival, *others)
-                        )
+                    is_alike = is_looped and distance >= 0
+                    is_alike = is_alike and all(self._is_alike(visit.event, one) for one in (arrival, *others))
+                    if is_alike or (is_looped and mbarrier.depth):
                         yield said("what a wait is for comes", is_alike, [visit.event, arrival],
                                    "both loops have the same turns", "the other loop may have other turns")  # fmt: skip
                         continue
@@ -202,11 +200,16 @@ class Rings:
         now = counter.plus(linear(LONG, -distance))
         return self._come_in(given, event, now, None if same else linear(LONG, 0), facts, milliseconds, about)
 
+    def _is_alike(self, given: Event, event: Event) -> bool:
+        """Whether loops have the same turns, and an event comes in each, or in the turn before, after it."""
+        return self.orders.is_alike(given.loops, event.loops) and self._is_always(event)
+
     def _is_always(self, event: Event) -> bool:
         """Whether an event comes in each turn of the loops around it, or in each but the first of the inner one."""
         terms, orders = self.orders.threads.terms, self.orders
-        outer = event.loops[0]
-        given = orders.entered(outer)
+        given = orders.entered(event.loops[0])
+        if not self.orders.depth:
+            return not event.starts and orders.others[event] <= given
         inner = event.left or event.loops[1]
         ((counter, _),) = inner.counter.terms
         later = {counter: inner.counter.plus(linear(LONG, 1))}
@@ -248,7 +251,7 @@ class Rings:
 
     # What is complete at the end.
 
-    def show_exits(self, segments: Sequence[Segment], milliseconds: int) -> Iterator[Obligation]:
+    def show_exits(self, milliseconds: int) -> Iterator[Obligation]:
         """Show that for each copy which an mbarrier completes some thread waits, before the block ends."""
         for mbarrier in self.orders.mbarriers:
             for arriver in mbarrier.arrivers:
@@ -259,18 +262,19 @@ class Rings:
                                  for one, phase in mbarrier.waits]  # fmt: skip
                         lines = (copy.line, *(one.event.line for one, _ in mbarrier.waits))
                         yield copy_at_exit(lines, any(found), "an mbarrier's wait")
-        for access in (one for segment in segments for one in segment.accesses if one.unit == "tensor work"):
-            commits = [(visit, arriver, one.waits) for one in self.orders.mbarriers for arriver in one.arrivers
-                       for visit in arriver.visits() if self._is_committed(access, visit.event)]  # fmt: skip
-            found = [self._awaited(visit.event, arriver.phase(visit), arriver, wait, phase, milliseconds)
-                     for visit, arriver, waits in commits for wait, phase in waits]  # fmt: skip
-            yield copy_at_exit((access.line,), any(found), "a commit, and an mbarrier's wait")
+
+    def is_awaited(self, access: Access, milliseconds: int) -> bool:
+        """Whether some thread waits for the phase of a commit after an MMA, before the block ends."""
+        commits = [(visit, arriver, one.waits) for one in self.orders.mbarriers for arriver in one.arrivers
+                   for visit in arriver.visits() if self._is_committed(access, visit.event)]  # fmt: skip
+        return any(self._awaited(visit.event, arriver.phase(visit), arriver, wait, phase, milliseconds)
+                   for visit, arriver, waits in commits for wait, phase in waits)  # fmt: skip
 
     def _is_committed(self, access: Access, event: Event) -> bool:
         """Whether a commit comes after an access of a thread, on every path."""
         target = self.orders.place(access)
         is_after = event.covers is not None and access.epoch < event.number
-        is_near = not event.loops or event.loops == access.segment.loops
+        is_near = event.loops == access.segment.loops[: len(event.loops)]
         is_its = target.mask & ~self.orders.masks[event] == 0 and self.orders.others[event] <= target.others
         return is_after and is_near and is_its
 
@@ -283,10 +287,9 @@ class Rings:
             distance = next((one for _, one, is_looped in turns_of(wait, phase, arriver) if is_looped), -1)
             if distance < 0:
                 return False
-            if wait.event.loops[1:]:
-                return (
-                    distance == 0 and self._is_always(wait.event) and self.orders.is_alike(wait.event.loops, copy.loops)
-                )
+            is_alike = distance == 0 and self._is_alike(copy, wait.event)
+            if is_alike or wait.event.loops[1:]:
+                return is_alike
             turn = copy.loops[0].counter.plus(linear(LONG, distance))
             known = copy.loops[0].counter if copy.loops == wait.event.loops else linear(LONG, 0)
         elif wait.event.loops[1:]:
