@@ -7,7 +7,7 @@
 - `contracts`: what may be assumed of arguments and the grid.
 - `replay`: counterexamples on the emulator. `proving`, `verdict`: the answer.
 
-What has to be right for a "proved" to be true is `terms`, `execution`, `intervals`, `solver`, `integers` and `proof`.
+What has to be right for a "proved" to be true: docs/prove.md.
 """
 
 from ptxlab.prove.contracts import ContractError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from .copies import FREE, PHASED, Pending, pending
@@ -30,30 +30,30 @@ def show_presence(execution: Execution) -> Iterator[Obligation]:
 
     What an mbarrier completes is awaited in the block that it is brought to (`rings`).
     """
-    own, segments = execution.terms.rank(), execution.notes.segments
-    started = set(reach([execution.entry]))
-    for access in (one for segment in segments for one in segment.accesses):
+    started = _reached(execution.entry)
+    for access in (one for segment in execution.notes.segments for one in segment.accesses):
         _, rank = without_rank(access.address)
-        if rank is None or rank == own:
+        if rank is None or rank == execution.terms.rank():
             continue
-        stays = access.unit in PHASED or not any(one.exits for one in reach([access.segment]))
-        for about, is_shown, where in (("has started", access.segment not in started, "before"),
-                                       ("has not exited", stays, "after")):  # fmt: skip
-            about = f"the block whose shared memory another one accesses {about}"
-            reason, help = f"no barrier of the cluster is {where} it", f"synchronize at `barrier.cluster` {where} it"
-            yield Obligation(KIND, (access.line,), "proved" if is_shown else "open", about, "" if is_shown else reason,
-                             "" if is_shown else help, argument="barriers of the cluster")  # fmt: skip
+        stays = access.unit in PHASED or not any(one.exits for one in _reached(access.segment))
+        for is_shown, has, where in ((access.segment not in started, "has started", "before"),
+                                     (stays, "has not exited", "after")):  # fmt: skip
+            about = f"the block whose shared memory another one accesses {has}"
+            if is_shown:
+                yield Obligation(KIND, (access.line,), "proved", about, argument="barriers of the cluster")
+            else:
+                reason = f"no barrier of the cluster is {where} it"
+                yield Obligation(KIND, (access.line,), "open", about, reason, f"put a `barrier.cluster` {where} it")
 
 
-def reach(starts: Sequence[Segment]) -> Iterator[Segment]:
-    """The segments that follow without a barrier of all threads."""
-    seen, pending = set(starts), list(starts)
+def _reached(start: Segment) -> set[Segment]:
+    """The segments that follow one without a barrier of all threads."""
+    found, pending = {start}, [start]
     while pending:
-        segment = pending.pop()
-        yield segment
-        fresh = {after for after, _ in segment.successors if after.barrier is None or after.is_of_warp} - seen
-        seen |= fresh
-        pending += fresh
+        after = {one for one, _ in pending.pop().successors if one.barrier is None or one.is_of_warp} - found
+        found |= after
+        pending += after
+    return found
 
 
 def _may_exit(one: Pending, exit: Path, questions: Questions, milliseconds: int) -> bool:
