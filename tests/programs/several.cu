@@ -443,11 +443,43 @@ static void handles(bool is_right) {
 CASE(handle) { handles(false); }
 CASE(handle_right) { handles(true); }
 
+// An event of another process, by its handle.
+static void events(bool is_right) {
+    int there[2], back[2], *x, last = 0;
+    struct { cudaIpcMemHandle_t memory; cudaIpcEventHandle_t event; } handles;
+    cudaEvent_t done;
+    if (pipe(there) || pipe(back)) return;
+    if (is_right && !fork()) {
+        if (read(there[0], &handles, sizeof handles) < 0) _exit(1);
+        cudaStream_t a;
+        cudaStreamCreate(&a);
+        cudaIpcOpenMemHandle((void**)&x, handles.memory, cudaIpcMemLazyEnablePeerAccess);
+        cudaIpcOpenEventHandle(&done, handles.event);
+        set<<<1, n, 0, a>>>(x, 9);
+        cudaEventRecord(done, a);
+        _exit(write(back[1], "", 1) != 1);
+    }
+    cudaMalloc(&x, bytes);
+    cudaEventCreateWithFlags(&done, cudaEventDisableTiming | (is_right ? cudaEventInterprocess : 0));
+    cudaIpcGetMemHandle(&handles.memory, x);
+    cudaIpcGetEventHandle(&handles.event, done);  // expect event: bad-mapping
+    if (is_right) {
+        if (write(there[1], &handles, sizeof handles) < 0 || read(back[0], &last, 1) < 0) return;
+        cudaStreamWaitEvent(0, done);
+        cudaMemcpy(&last, x + n - 1, sizeof last, cudaMemcpyDefault);
+        printf("%d\n", last);
+    }
+    cudaFree(x);
+    cudaEventDestroy(done);
+}
+CASE(event) { events(false); }
+CASE(event_right) { events(true); }
+
 int main(int, char** words) {
 #define RUN(name) if (!strcmp(words[1], #name)) name();
     RUN(two_kernels) RUN(two_kernels_right) RUN(copy_too_early) RUN(copy_right) RUN(two_copies) RUN(default_stream)
     RUN(two_gpus) RUN(no_peer_access) RUN(other_gpu) RUN(other_gpu_right) RUN(exchange_right)
     RUN(graph) RUN(graph_right) RUN(captured) RUN(captured_right) RUN(dependent) RUN(dependent_right)
     RUN(context) RUN(context_right) RUN(map) RUN(map_right) RUN(multicast) RUN(multicast_right)
-    RUN(handle) RUN(handle_right) RUN(large) RUN(large_right)
+    RUN(handle) RUN(handle_right) RUN(large) RUN(large_right) RUN(event) RUN(event_right)
 }

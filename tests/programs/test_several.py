@@ -33,6 +33,7 @@ OUTPUT = {
     "map_right": "3\n",
     "multicast_right": "3\n",
     "handle_right": "8\n",
+    "event_right": "9\n",
     "large": "1\n",
     "large_right": "1\n",
 }

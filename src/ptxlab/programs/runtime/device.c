@@ -163,7 +163,7 @@ static const struct { int id; const char *fact; int value; } attributes[] = {
     {cudaDevAttrMaxTexture2DLayeredWidth, 0, 32768}, {cudaDevAttrMaxTexture2DLayeredLayers, 0, 2048},
     {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, 1}, {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 0, 1},
     {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, "clusters", 0},
-    {cudaDevAttrMaxTexture1DLinearWidth, 0, 1 << 28}, {cudaDevAttrIpcEventSupport, 0, 0},
+    {cudaDevAttrMaxTexture1DLinearWidth, 0, 1 << 28}, {cudaDevAttrIpcEventSupport, 0, 1},
 };
 
 API cudaError_t cudaDeviceGetAttribute(int *into, enum cudaDeviceAttr attribute, int device) {

@@ -319,6 +319,12 @@ API CUresult cuStreamDestroy(CUstream stream) { FROM(cudaStreamDestroy(stream));
 API CUresult cuStreamSynchronize(CUstream stream) { FROM(cudaStreamSynchronize(stream)); }
 API CUresult cuStreamQuery(CUstream stream) { FROM(cudaStreamQuery(stream)); }
 API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) { FROM(cudaStreamWaitEvent(stream, event, flags)); }
+API CUresult cuIpcGetEventHandle(CUipcEventHandle *into, CUevent event) { FROM(cudaIpcGetEventHandle((cudaIpcEventHandle_t *)into, event)); }
+API CUresult cuIpcOpenEventHandle(CUevent *into, CUipcEventHandle handle) {
+  cudaIpcEventHandle_t given;
+  memcpy(&given, &handle, sizeof given);
+  FROM(cudaIpcOpenEventHandle(into, given));
+}
 API CUresult cuEventCreate(CUevent *into, unsigned flags) { FROM(cudaEventCreateWithFlags(into, flags)); }
 API CUresult cuEventDestroy(CUevent event) { FROM(cudaEventDestroy(event)); }
 API CUresult cuEventRecord(CUevent event, CUstream stream) { FROM(cudaEventRecord(event, stream)); }

@@ -461,6 +461,7 @@ API cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchron
 
 API cudaError_t cudaEventCreateWithFlags(cudaEvent_t *into, unsigned flags) {
   ALIVE;
+  CHECKED(!(flags & cudaEventInterprocess) || flags & cudaEventDisableTiming, cudaErrorInvalidValue);
   Event *made = calloc(1, sizeof *made);
   made->flags = flags;
   *into = (cudaEvent_t)made;
@@ -493,9 +494,39 @@ API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
   one->capture = capture_of(stream);
   one->last.count = 0;
   add_nodes(&one->last, captured_last(stream));
-  return one->capture ? cudaSuccess : event_recorded(event, stream);
+  cudaError_t status = one->capture ? cudaSuccess : event_recorded(event, stream);
+  if (one->flags & cudaEventInterprocess) run_queued();  // what is before it is complete for the other processes
+  return status;
 }
 API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return cudaEventRecordWithFlags(event, stream, 0); }
+
+// An event of several processes: recording it completes what is before it, so that all that waits for it may go on.
+typedef struct { uint64_t process, event; } SharedEvent;
+_Static_assert(sizeof(SharedEvent) <= sizeof(cudaIpcEventHandle_t), "a handle has space for it");
+
+API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *into, cudaEvent_t event) {
+  ALIVE;
+  Event *one = (Event *)event;
+  CHECKED(into && one && !one->destroyed, cudaErrorInvalidResourceHandle);
+  if (!(one->flags & cudaEventInterprocess)) {
+    finding("bad-mapping", "`cudaIpcGetEventHandle` of an event of this process alone", 0, "create it with `cudaEventInterprocess | cudaEventDisableTiming`");
+    return fail(cudaErrorInvalidResourceHandle);
+  }
+  memset(into, 0, sizeof *into);
+  memcpy(into, &(SharedEvent){getpid(), (uint64_t)event}, sizeof(SharedEvent));
+  return cudaSuccess;
+}
+API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *into, cudaIpcEventHandle_t handle) {
+  ALIVE;
+  SharedEvent shared;
+  memcpy(&shared, &handle, sizeof shared);
+  CHECKED(into && shared.event, cudaErrorInvalidValue);
+  if (shared.process == (uint64_t)getpid()) {
+    finding("bad-mapping", "`cudaIpcOpenEventHandle` in the process that made the handle", 0, "use the event itself: handles are for other processes");
+    return fail(cudaErrorDeviceUninitialized);
+  }
+  return cudaEventCreateWithFlags(into, cudaEventInterprocess | cudaEventDisableTiming);
+}
 API cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   ALIVE;
   Event *one = (Event *)event;
