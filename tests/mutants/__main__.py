@@ -379,7 +379,8 @@ def evidence(
     """The share of mutants that are noticed, of those that change what the program does.
 
     Of those that `passed` the first tests, as many of the rest are taken to be noticed as of those that were tested on,
-    without those that were `missed` until a test was written for them.
+    without those that were `missed` until a test was written for them. A mutant that was `chosen`, since a test was
+    written for it or it was judged by reading, says nothing of the rest.
     """
     made = [one for one in records if one["outcome"] != "no program" and not _is_open(one)]
     survived = [one for one in made if one["outcome"] == "survived"]
@@ -389,11 +390,11 @@ def evidence(
     for one in survived:
         one["judged"] = judged.get(_key(one), "not judged")
     equivalent = [one for one in survived if str(one["judged"]).startswith("equivalent")]
-    later = [one for one in made if _key(one) in passed]
+    later = [one for one in made if _key(one) in passed and not one.get("chosen")]
     undecided = sum(map(_is_open, records))
     others = undecided / max(1, len(later))
     noticed = len(made) - len(survived) + others * sum(_key(one) not in missed for one in later)
-    same = len(equivalent) + others * sum(_key(one) in passed for one in equivalent)
+    same = len(equivalent) + others * sum(one in later for one in equivalent)
     return {
         "command": "python -m tests.mutants",
         "mutants": len(made),
