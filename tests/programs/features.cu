@@ -183,6 +183,28 @@ void driver() {
     CHECK(cudaFree(d));
     printf("%d %d %d\n", count, loaded, host);
 }
+void driver_linking() {
+    const char* parts[] = {".version 8.0\n.target sm_90\n.address_size 64\n.visible .func (.reg .u32 r) answer() { mov.u32 r, 42; ret; }\n",
+                           ".version 8.0\n.target sm_90\n.address_size 64\n.extern .func (.reg .u32 r) answer();\n"
+                           ".visible .entry store(.param .u64 x)\n"
+                           "{ .reg .b64 %a; .reg .u32 %v; ld.param.u64 %a, [x]; call (%v), answer, (); st.global.u32 [%a], %v; ret; }\n"};
+    CUlinkState state;
+    cuLinkCreate(0, nullptr, nullptr, &state);
+    for (auto part : parts) cuLinkAddData(state, CU_JIT_INPUT_PTX, (void*)part, strlen(part) + 1, "part", 0, nullptr, nullptr);
+    void* image;
+    size_t size;
+    CUmodule module;
+    CUfunction function;
+    cuLinkComplete(state, &image, &size), cuModuleLoadData(&module, image), cuLinkDestroy(state);
+    cuModuleGetFunction(&function, module, "store");
+    CUdeviceptr x;
+    cuMemAlloc(&x, 4);
+    void* arguments[] = {&x};
+    int host = 0;
+    CUresult launched = cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, arguments, 0);
+    cuMemcpyDtoH(&host, x, 4), cuMemFree(x);
+    printf("%d %d\n", launched, host);
+}
 __global__ void sample_bytes(cudaTextureObject_t texture, float* out) {
     out[threadIdx.y * 8 + threadIdx.x] = tex2D<float>(texture, threadIdx.x + 0.5f, threadIdx.y + 0.5f);
 }
@@ -245,7 +267,7 @@ int main(int argc, char** argv) {
     static const struct { const char* name; void (*run)(); } cases[] = {
         CASE(memory), CASE(managed), CASE(output), CASE(cooperative), CASE(clusters), CASE(graphs), CASE(textures),
         CASE(properties), CASE(registered), CASE(driver), CASE(driver_arrays),
-        CASE(driver_streams), CASE(unsupported),
+        CASE(driver_streams), CASE(driver_linking), CASE(unsupported),
     };
     for (auto& one : cases)
         if (argc > 1 && !strcmp(one.name, argv[1])) one.run();

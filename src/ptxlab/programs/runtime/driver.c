@@ -136,27 +136,71 @@ API CUresult cuGetErrorString(CUresult error, const char **into) { *into = cudaG
 
 // --- Modules.
 
+static void clear_logs(unsigned count, CUjit_option *options, void **values) {
+  for (unsigned i = 0; i < count; i++)
+    if ((options[i] == CU_JIT_INFO_LOG_BUFFER || options[i] == CU_JIT_ERROR_LOG_BUFFER) && values[i]) *(char *)values[i] = 0;
+}
+static bool read_file(Bytes *into, const char *name) {
+  FILE *file = fopen(name, "rb");
+  if (!file) return false;
+  char part[65536];
+  for (size_t got; (got = fread(part, 1, sizeof part, file));) put(into, part, got);
+  fclose(file);
+  put(into, "", 1);
+  return true;
+}
 API CUresult cuModuleLoadData(CUmodule *into, const void *image) {
   start();
   *into = (CUmodule)module_of_image(image);
   return result(load((Module *)*into));  // the image may be freed after the call
 }
 API CUresult cuModuleLoadDataEx(CUmodule *into, const void *image, unsigned count, CUjit_option *options, void **values) {
-  for (unsigned i = 0; i < count; i++)
-    if ((options[i] == CU_JIT_INFO_LOG_BUFFER || options[i] == CU_JIT_ERROR_LOG_BUFFER) && values[i]) *(char *)values[i] = 0;
+  clear_logs(count, options, values);
   return cuModuleLoadData(into, image);
 }
 API CUresult cuModuleLoadFatBinary(CUmodule *into, const void *image) { return cuModuleLoadData(into, image); }
 API CUresult cuModuleLoad(CUmodule *into, const char *name) {
-  FILE *file = fopen(name, "rb");
-  WANTED(file, CUDA_ERROR_FILE_NOT_FOUND);
   Bytes bytes = {0};
-  char part[65536];
-  for (size_t got; (got = fread(part, 1, sizeof part, file));) put(&bytes, part, got);
-  fclose(file);
-  put(&bytes, "", 1);
+  WANTED(read_file(&bytes, name), CUDA_ERROR_FILE_NOT_FOUND);
   return cuModuleLoadData(into, bytes.data);
 }
+
+// Parts that the host links: they are kept as they are, and linked when the module is loaded.
+typedef struct { const void **parts; size_t count; } Linking;
+API CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values, CUlinkState *into) {
+  clear_logs(count, options, values);
+  Linking *made = calloc(1, sizeof *made);
+  made->parts = calloc(1, sizeof *made->parts);
+  *into = (CUlinkState)made;
+  return CUDA_SUCCESS;
+}
+static CUresult linked(Linking *state, CUjitInputType type, const void *image) {
+  if (type == CU_JIT_INPUT_LIBRARY) return CUDA_SUCCESS;  // of the toolkit: what it has, the emulator has
+  state->parts = realloc(state->parts, (state->count + 2) * sizeof *state->parts);
+  state->parts[state->count++] = image, state->parts[state->count] = 0;
+  return CUDA_SUCCESS;
+}
+API CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned count,
+                           CUjit_option *options, void **values) {
+  (void)name, (void)count, (void)options, (void)values;
+  Bytes bytes = {0};
+  put(&bytes, data, size), put(&bytes, "", 1);
+  return linked((Linking *)state, type, bytes.data);
+}
+API CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *name, unsigned count, CUjit_option *options, void **values) {
+  (void)count, (void)options, (void)values;
+  Bytes bytes = {0};
+  WANTED(type == CU_JIT_INPUT_LIBRARY || read_file(&bytes, name), CUDA_ERROR_FILE_NOT_FOUND);
+  return linked((Linking *)state, type, bytes.data);
+}
+API CUresult cuLinkComplete(CUlinkState state, void **into, size_t *size) {
+  Linking *one = (Linking *)state;
+  WANTED(one->count, CUDA_ERROR_INVALID_VALUE);
+  *into = (void *)image_of_parts(one->parts);
+  if (size) *size = 24;
+  return CUDA_SUCCESS;
+}
+API CUresult cuLinkDestroy(CUlinkState state) { (void)state; return CUDA_SUCCESS; }
 API CUresult cuModuleUnload(CUmodule module) { (void)module; return CUDA_SUCCESS; }
 // A handle that no call has made: of a call before that failed, if the program did not ask.
 static CUresult no_handle(const char *call, const char *what, const char *maker) {

@@ -153,6 +153,11 @@ bool variable_named(Module *module, const char *name, uint64_t *address, uint64_
   return false;
 }
 
+const void *image_of_parts(const void *const *parts) {
+  Wrapper *made = calloc(1, sizeof *made);
+  *made = (Wrapper){WRAPPER, LINKED, parts[0], parts};
+  return made;
+}
 bool is_module(const void *handle) {
   LOCKED;
   for (size_t i = 0; i < module_count; i++)

@@ -148,6 +148,7 @@ typedef struct {
 Function *function_of(const void *host);
 cudaError_t know(Function *function);
 Module *module_of_image(const void *image);
+const void *image_of_parts(const void *const *parts);  // which are linked when it is loaded; they end with null
 bool is_module(const void *handle);
 cudaError_t load(Module *module);
 Function *function_named(Module *module, const char *name);
