@@ -38,7 +38,7 @@ LARGEST = 70  # extent that is drawn, where a tile has less than 128 rows
 PROVED = 0.1
 MOST_PROVED = 200_000  # iterations of all loops of what is compared for all values: `equal` has a term for each
 LONGEST = 1500  # lines of PTX: compiling more takes too long for what it finds
-SECONDS = 200  # that one schedule may take
+SECONDS = 200  # of CPU that one schedule may take
 
 
 def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
@@ -169,8 +169,8 @@ def is_short(made: Schedule, refused: list[str]) -> bool:
 def attempt(seed: int, proved: float = 0.0) -> dict[str, Any]:
     """One random schedule: what became of it. Such a part of them is compared for all values of arrays, too."""
     chance, start = random.Random(seed), time.time()
-    signal.signal(signal.SIGALRM, _end)
-    signal.alarm(SECONDS)
+    signal.signal(signal.SIGPROF, _end)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     found: dict[str, Any] = {"seed": seed, "refused": [], "wrong": ""}
     try:
         while True:
@@ -186,7 +186,7 @@ def attempt(seed: int, proved: float = 0.0) -> dict[str, Any]:
     except Exception:  # any of them is a defect, and is reported
         found["wrong"] = traceback.format_exc()[-3000:]
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     found["seconds"] = time.time() - start
     return found
 
@@ -211,6 +211,8 @@ def main() -> int:
         for _ in seeds:
             try:
                 found.append(results.next(timeout=max(0.0, end - time.time())))
+                if given.out:
+                    Path(given.out).write_text(json.dumps(found, indent=1))
             except multiprocessing.TimeoutError:
                 print("without an end:", *sorted(set(seeds) - {one["seed"] for one in found}))
                 break
@@ -219,8 +221,6 @@ def main() -> int:
         print(one["seed"], one.get("schedule"), one.get("sizes"), "\n", one["wrong"])
     refusals = sum(len(one["refused"]) for one in found)
     print(f"{len(found)} schedules, {refusals} steps refused, {len(wrong)} wrong")
-    if given.out:
-        Path(given.out).write_text(json.dumps(found, indent=1))
     return bool(wrong) or len(found) < given.count
 
 

@@ -76,6 +76,7 @@ def test_it_is_what_the_kernel_by_hand_computes():
     expected = np.empty_like(c)
     by_hand(*a, *b, expected).run(device="cpu")
     assert (c == expected).all()
+    assert str(s).count(".align 128 ") == 2  # where TMA copies factors to
     assert np.allclose(c, a.numbers @ b.numbers.T, rtol=1e-3, atol=1e-3)
 
 

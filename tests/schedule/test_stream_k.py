@@ -9,6 +9,7 @@ import pytest
 
 from ptxlab.report import PtxError
 from ptxlab.schedule import Schedule, choose, launching, schedule
+from tests.estimate.test_estimate import needs_tools
 from tests.schedule import test_multicast, test_tcgen05
 from tests.schedule.test_online import attention
 from tests.schedule.test_tensor import WAITS, by_mma, by_tma, changed, is_found, linear, of_eights, with_roles
@@ -51,6 +52,11 @@ def test_blocks_share_tiles():
 def test_blocks_are_chosen_by_waves():
     few, many = by_wgmma().persistent(), by_wgmma().stream_k()
     assert choose([few, many], m=64, n=16, k=8192) is many
+
+
+@needs_tools
+def test_it_is_estimated():
+    assert SCHEDULES["wgmma"]().estimate(m=64, n=16, k=64).seconds > 0  # no block waits for one that is not counted
 
 
 @pytest.mark.bulk

@@ -92,7 +92,8 @@ def _memory(plan: Plan) -> list[_Piece]:
         found.append(_Piece(name, -(-end // align) * align if start is None else start, size, align))
 
     for number, buffer in enumerate(plan.buffers):
-        add(f"{buffer.stage.array}_{number}", buffer.bytes, buffer.swizzle.period if buffer.swizzle else ALIGN)
+        every = buffer.swizzle.period if buffer.swizzle else 128 if buffer.stage.array in plan.mapped else ALIGN
+        add(f"{buffer.stage.array}_{number}", buffer.bytes, every)
     for node, _ in walk(plan.tree):
         if not isinstance(node, Leaf) or not isinstance(node.statement, Reduce):
             continue

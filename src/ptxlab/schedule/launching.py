@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST_BLOCKS = {"x": 2**31 - 1, "y": 65535, "z": 65535}
 SMS = 132  # of an H200
+PIECES = 8  # of a tile that blocks share: more of them take longer to add than they save
 _GRID = "xyz"
 
 
@@ -49,8 +50,8 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     counts = [-(-n // each) * each for n, each in zip(counts, map(made.state.together, made.state.blocks), strict=True)]
     grid = [math.prod(counts)] if schedule.state.group else counts[::-1] or [1]
     if made.state.persistent:
-        most = grid[0] * (made.state.iterations(schedule.state.pipeline.at, sizes) if made.state.stream_k else 1)
-        grid = [min(most, SMS // together * together)]
+        pieces = min(made.state.iterations(made.state.pipeline.at, sizes), PIECES) if made.state.stream_k else 1
+        grid = [min(grid[0] * pieces, SMS // together * together)]
     blocks = schedule.state.cluster_blocks
     if blocks > 1:
         grid = [*[*grid, 1, 1][:2], blocks]
@@ -128,8 +129,7 @@ def random_arguments(algorithm: Algorithm, sizes: Mapping[str, int], seed: int =
             continue
         shape = [extent.value(sizes) for extent in array.extents]
         if array.element in FORMATS:
-            draw = Host(int(chance.integers(2**31)))
-            found.append(Scaled(array, matrix(draw, FORMATS[array.element], shape[0], shape[1])))
+            found.append(Scaled(array, matrix(Host(seed + len(found)), FORMATS[array.element], shape[0], shape[1])))
         else:
             found.append(chance.standard_normal(shape).astype(_dtype(array.element)))
     return found

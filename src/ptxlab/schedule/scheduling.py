@@ -58,7 +58,7 @@ from ptxlab.schedule.steps.tile import tile
 from ptxlab.schedule.steps.unroll import unroll
 from ptxlab.schedule.steps.vectorize import vectorize
 from ptxlab.schedule.synchronize import synchronize
-from ptxlab.schedule.tree import BYTES, Plan
+from ptxlab.schedule.tree import Plan
 from ptxlab.trace import Trace
 
 STEPS: dict[str, Callable[..., State]] = {
@@ -315,6 +315,8 @@ class Schedule:
         """How long a launch takes on an H200, of arrays or of sizes, and what limits it."""
         given = arguments or self.arguments(self.sizes_for(sizes))
         launch = self.launch_of(*given)
+        if self.state.stream_k and hasattr(launch.args[-1], "shape"):
+            launch.args[-1][:] = 1  # all flags are set: some blocks are counted, and do not wait for the others
         return estimate(
             launch.kernel, launch.grid, launch.block, launch.args, shared=launch.shared, cluster=launch.cluster
         )
@@ -377,6 +379,3 @@ def plain_schedule(algorithm: Algorithm, target: str, sizes: Mapping[str, int]) 
     axes = [axis for axis in algorithm.statements[0].axes if axis not in algorithm.reduced][-2:]
     size = 256 if len(axes) == 1 else 16
     return made.tile(**dict.fromkeys(axes, size)).blocks().threads(*axes)
-
-
-__all__ = ["BYTES", "STEPS", "Schedule", "Step", "schedule"]

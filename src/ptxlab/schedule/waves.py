@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from ptxlab.schedule.launching import SMS
+from ptxlab.schedule.launching import PIECES, SMS
 from ptxlab.schedule.state import State, quoted, refuse_here
 from ptxlab.schedule.statements import Reduce, loads
 from ptxlab.schedule.tree import BYTES
@@ -79,7 +79,9 @@ def waves(one: Schedule, sizes: Mapping[str, int]) -> float:
     each = [wave(block, count, iterations, pitch, state) for count in (SMS * block.resident, rest)]
     total = full * each[0] + (each[1] if rest else 0.0)
     if state.stream_k:  # one wave of equal parts of all tiles, and one more end for the pieces that blocks exchange
-        total = wave(block, SMS, -(-tiles * iterations // SMS), pitch, state) + full * wave(block, SMS, 0, pitch, state)
+        blocks = min(tiles * min(iterations, PIECES), SMS)
+        most = -(-tiles * iterations // blocks)
+        total = wave(block, blocks, most, pitch, state) + full * wave(block, SMS, 0, pitch, state)
     if not state.unit:
         return 1e-6 * (4.2 + total)
     read = sum(prod(extent.value(sizes) for extent in array.extents) * BYTES[array.element] for array in operands)

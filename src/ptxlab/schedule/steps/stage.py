@@ -62,9 +62,9 @@ def stage(
 
 def check(state: State, array: str) -> None:
     """Refuse what is not an array that is read, and one that is written too."""
-    known = state.algorithm.arrays
-    if not isinstance(array, str) or array not in known:
-        state.refuse("illegal-step", f"there is no array `{array!s:.40}`", f"arrays are {quoted(known)}")
+    if not isinstance(array, str) or array not in state.algorithm.arrays:
+        said = f"there is no array `{array!s:.40}`"
+        state.refuse("illegal-step", said, f"arrays are {quoted(state.algorithm.arrays)}")
     if array in state.algorithm.outputs:
         state.refuse("illegal-step", f"`{array}` is written", "what is read is staged")
     if not any(load.array == array for one in state.algorithm.statements for load in loads(one)):
