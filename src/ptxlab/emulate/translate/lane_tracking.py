@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.runtime.order import shadow
-from ptxlab.emulate.translate.lane_text import Strided, NotTogetherError
+from ptxlab.emulate.translate.lane_text import NotTogetherError, Strided
 from ptxlab.emulate.translate.tracking import flags_of
 from ptxlab.emulate.translate.values import LlvmAddress
 from ptxlab.flow.numbers import Threads
