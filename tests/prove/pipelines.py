@@ -74,12 +74,12 @@ def persistent(k: int) -> Launch:
     return wgmma_steps.product(a, b, d, "persistent", Shape(128, 64, stages=2, groups=2), blocks=1)
 
 
-def tensor_memory(step: str) -> Callable[[int], Launch]:
+def tensor_memory(step: str, tiles: int = 1) -> Callable[[int], Launch]:
     """A step of `tcgen05_gemm`."""
 
     def launch(k: int) -> Launch:
-        a, b, d = (np.zeros(shape, np.float16) for shape in ((128, k), (64, k), (128, 64)))
-        return tcgen05_gemm.product(a, b, d, step, TensorShape(64, 2))
+        a, b, d = (np.zeros(shape, np.float16) for shape in ((128, k), (64 * tiles, k), (128, 64 * tiles)))
+        return tcgen05_gemm.product(a, b, d, step, TensorShape(64, 2), blocks=1)
 
     return launch
 
@@ -188,6 +188,7 @@ def multicast(count: int) -> Launch:
     return Launch(kernel, 2, 64, [ptxlab.tensor_map(x, box=(1, 32)), y, count])
 
 
+SIZES = ["k >= 1", "m <= 1048576", "n <= 1048576"]
 STORED = ["len(d) == m * n", "n % 16 == 0"]
 ADDS = (
     ("setp.gt.u32", "it says whether the first MMA adds to its accumulators, which is not what is proved"),
@@ -211,11 +212,16 @@ PIPELINES = {
         ),
     ),
     "specialized": Pipeline(specialized, [*STORED, "k >= 1"], (64, 128, 192, 448), LATE),
-    "persistent": Pipeline(persistent, ["k >= 1", "m <= 1048576", "n <= 1048576"], (64, 128, 192, 448)),
+    "persistent": Pipeline(persistent, SIZES, (64, 128, 192, 448)),
+    "tcgen05 persistent": Pipeline(tensor_memory("persistent", 3), SIZES, (64, 128, 192, 448), ADDS),
     "tcgen05 one_tile": Pipeline(tensor_memory("one_tile"), [*STORED, "k >= 1"], (64, 128, 320), (*ADDS, MORE)),
     "tcgen05 ring": Pipeline(tensor_memory("ring"), [*STORED, "k >= 1"], (64, 128, 192, 448), ADDS),
     "tcgen05 specialized": Pipeline(tensor_memory("specialized"), ["k >= 1"], (64, 128, 192, 448), ADDS),
 }
+
+
+LONG = ("persistent", "tcgen05 persistent")
+"""Those whose proof takes a minute of a core."""
 
 
 def mutants(text: str) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from ptxlab.prove.replay import WRONG
 from tests.prove.pool import results
 
 COUNTS = (1, 2, 3, 5, 8, 13)
-ASSUMED = ["count >= 1", "grid.x == 1"]
+ASSUMED = ["count >= 1", "rounds >= 1", "grid.x == 1"]
 WAIT = """{name}:
     mbarrier.try_wait.parity.shared.b64 %done, [{address}], %parity;
     @!%done bra {name};
@@ -34,8 +34,8 @@ ADVANCE = """    add.u32 %stage, %stage, 1;
 """
 
 
-def ring(seed: int, *, is_right: bool = False) -> tuple[str, int, int]:
-    """A random ring: its text, its threads, and the bytes of a tile."""
+def ring(seed: int, *, is_right: bool = False, is_nested: bool = False) -> tuple[str, int, int]:
+    """A random ring: its text, its threads, and the bytes of a tile; perhaps one that continues in an outer loop."""
     random = Random(seed)
 
     def choose(right: Any, *wrong: Any, often: int = 12) -> Any:
@@ -55,7 +55,7 @@ def ring(seed: int, *, is_right: bool = False) -> tuple[str, int, int]:
     body = choose(body, body[::-1])
     fill = ["mbarrier.arrive.expect_tx.shared.b64 _, [%full_at], "
             f"{choose(tile, tile // 2, 2 * tile)};",
-            f"{address}\n    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%x], "
+            f"{address}\n    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%from], "
             f"{choose(tile, tile // 2, often=20)}, [%full_at];"]  # fmt: skip
     fence = choose("fence.proxy.async.shared::cta;", "", often=4) if read.startswith("st") else ""
     flip = "@%last xor.b32 %parity, %parity, 1;"
@@ -66,17 +66,45 @@ def ring(seed: int, *, is_right: bool = False) -> tuple[str, int, int]:
         text = ADVANCE.format(stages=modulus, flip=changes, compared=compared)
         return f"{text}    @%p1 bra {label};\n"
 
+    def again(label: str) -> tuple[str, str]:
+        """The start and the end of an outer loop: the ring continues where it was."""
+        if not is_nested:
+            return "", ""
+        start = choose("", "mov.u32 %stage, 0;", f"mov.u32 %parity, {int(label == 'produce')};", often=16)
+        more = choose("", "add.u32 %count, %count, 1;", "xor.b32 %parity, %parity, 1;", often=16)
+        compared = choose("lt", "le", often=20)
+        return (f"    mov.u32 %round, 0;\n{label}_more:\n    mov.u32 %tile, 0;\n    {start}\n",
+                f"    {more}\n    add.u32 %round, %round, 1;\n    setp.{compared}.u32 %p1, %round, %rounds;\n"
+                f"    @%p1 bra {label}_more;\n")  # fmt: skip
+
+    (consume_more, consumed), (produce_more, produced) = again("consume"), again("produce")
+    late = is_nested and random.randrange(3) == 0  # a stage is given back in the next turn, the last one after all
+    if late:
+        give = body[body.index(arrive)].replace("%empty_at", "%r5")
+        place = "mad.lo.u32 %r5, %late, 8, %empty;"
+        step = choose(
+            f"""add.u32 %late, %late, 1;
+    setp.eq.u32 %last, %late, {stages};
+    @%last mov.u32 %late, 0;""",
+            "",
+            often=20,
+        )
+        skip = choose("setp.eq.u32 %p1, %tile, 0;\n    @%p1 bra kept;", "", often=20)
+        body[body.index(arrive)] = f"{skip}\n    {place}\n    {give}\n    {step}\nkept:"
+        last = f"    {place}\n    {give}\n    {step}\n"
+        consumed = choose(last, "", often=12) + consumed
     at = "    mad.lo.u32 %full_at, %stage, 8, %full;\n    mad.lo.u32 %empty_at, %stage, 8, %empty;\n"
     waits = [choose(WAIT.format(name=name, address=f"%{of}_at"), "", often=20) for name, of in
              (("filled", "full"), ("emptied", "empty"))]  # fmt: skip
     text = f""".version 8.6
 .target sm_90
 .address_size 64
-.visible .entry ring(.param .u64 x, .param .u64 y, .param .u32 count)
+.visible .entry ring(.param .u64 x, .param .u64 y, .param .u32 count, .param .u32 rounds)
 {{
     .reg .pred %p<2>, %done, %last, %lane0;
     .reg .b32 %r<6>, %count, %stage, %parity, %tile, %full, %empty, %full_at, %empty_at, %tiles, %value, %sum;
-    .reg .b64 %x, %y, %to;
+    .reg .b32 %round, %rounds, %late;
+    .reg .b64 %x, %y, %to, %from;
     .shared .align 128 .b8 tiles[{2 * tile * stages}];
     .shared .align 8 .b64 full[{stages + 1}];
     .shared .align 8 .b64 empty[{stages + 1}];
@@ -84,6 +112,8 @@ def ring(seed: int, *, is_right: bool = False) -> tuple[str, int, int]:
     ld.param.u64 %x, [x];
     ld.param.u64 %y, [y];
     ld.param.u32 %count, [count];
+    ld.param.u32 %rounds, [rounds];
+    mov.u32 %late, 0;
     mov.u32 %full, full;
     mov.u32 %empty, empty;
     mov.u32 %tiles, tiles;
@@ -101,30 +131,30 @@ def ring(seed: int, *, is_right: bool = False) -> tuple[str, int, int]:
     setp.ge.u32 %p0, %r0, {readers};
     @%p0 bra producer;
     mov.u32 %parity, {choose(0, 1)};
-consume:
+{consume_more}consume:
 {at}{waits[0]}    {body[0]}
     {fence}
     {body[1]}
-{advance("consume")}    mad.wide.u32 %to, %r0, 4, %y;
+{advance("consume")}{consumed}    mad.wide.u32 %to, %r0, 4, %y;
     st.global.u32 [%to], %sum;
     ret;
 producer:
     setp.ne.u32 %p0, %r0, {readers};
     @%p0 ret;
     mov.u32 %parity, {choose(1, 0)};
-produce:
+{produce_more}produce:
 {at}{waits[1]}    {fill[0]}
+    mad.wide.u32 %from, %tile, {tile}, %x;
     {fill[1]}
-    add.u64 %x, %x, {tile};
-{advance("produce")}    ret;
+{advance("produce")}{produced}    ret;
 }}
 """
     return text, readers + 32, tile
 
 
 def judge(seed: int) -> tuple[int, str, str | None]:
-    """The verdict on a ring, and what goes wrong in a run if it is proved."""
-    text, threads, tile = ring(seed)
+    """The verdict on a ring, every second one in an outer loop, and what goes wrong in a run if it is proved."""
+    text, threads, tile = ring(seed, is_nested=seed % 2 == 1)
     kernel = ptxlab.parse(text, "ring.ptx")["ring"]
     given = [*ASSUMED, f"len(x) == {tile // 4} * count + {tile}", f"len(y) == {tile // 4}"]
     level = ptxlab.prove(kernel, block=threads, assume=given, replays=False, timeout=60).level
@@ -134,7 +164,7 @@ def judge(seed: int) -> tuple[int, str, str | None]:
         for schedule in range(3):
             x = np.arange(tile // 4 * count + tile, dtype=np.uint32)
             y = np.zeros(tile // 4, np.uint32)
-            args = [x, y, count]
+            args = [x, y, count, 1 + (count + schedule) % 4]
             run = kernel.launch(1, threads, args, device="cpu", on_error="collect", timeout=60, seed=schedule)
             codes = [one.code for one in run.diagnostics if one.level == "error" and one.code in WRONG]
             if codes:

@@ -10,13 +10,19 @@ import pytest
 import ptxlab
 from ptxlab.learn import text_of
 from ptxlab.prove import solver
-from tests.prove.pipelines import PIPELINES, judge, mutants
+from tests.prove.pipelines import LONG, PIPELINES, judge, mutants
 
 pytestmark = pytest.mark.skipif(solver.z3 is None, reason="Z3 is not installed: `pip install 'ptxlab[prove]'`")
 
 
+@pytest.mark.bulk
+@pytest.mark.parametrize("name", LONG)
+def test_a_persistent_kernel_of_any_size(name: str) -> None:
+    test_a_pipeline_of_any_size(name)
+
+
 @pytest.mark.bulk(one_in=4)
-@pytest.mark.parametrize("name", sorted(PIPELINES))
+@pytest.mark.parametrize("name", sorted(set(PIPELINES) - set(LONG)))
 def test_a_pipeline_of_any_size(name: str) -> None:
     pipeline = PIPELINES[name]
     found = ptxlab.prove(pipeline.launch(pipeline.sizes[-1]), assume=pipeline.assume, replays=False, timeout=600)

@@ -74,6 +74,34 @@ def test_a_wrong_ring_is_not_proved(old: str, new: str, reason: str) -> None:
     assert any(reason in gap.reason for gap in found.gaps), str(found)
 
 
+LATE = 15  # in an outer loop; a stage is given back in the next turn, the last one after the inner loop
+NESTED = [
+    ("consume_more:\n", "consume_more:\n    mov.u32 %stage, 0;\n"),
+    ("produce_more:\n", "produce_more:\n    mov.u32 %parity, 1;\n"),
+    ("setp.lt.u32 %p1, %round, %rounds;\n    @%p1 bra produce_more;",
+     "setp.le.u32 %p1, %round, %rounds;\n    @%p1 bra produce_more;"),
+    ("    @%p1 bra consume_more;", "    add.u32 %count, %count, 1;\n    @%p1 bra consume_more;"),
+    ("@%p1 bra kept;", ""),
+    ("    @%p1 bra consume;\n", "    @%p1 bra consume;\n    mbarrier.arrive.shared.b64 _, [%r5];\n"),
+    ("produce_more:\n    mov.u32 %tile, 0;\n", "produce_more:\n    and.b32 %tile, %round, 1;\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [3, pytest.param(LATE, marks=pytest.mark.bulk)])
+def test_a_ring_that_continues_in_an_outer_loop(seed: int) -> None:
+    found = prove(*ring(seed, is_right=True, is_nested=True))
+    assert found.level == "proved", str(found)
+
+
+@pytest.mark.bulk(one_in=7)
+@pytest.mark.parametrize(("old", "new"), NESTED)
+def test_a_wrong_ring_in_an_outer_loop_is_not_proved(old: str, new: str) -> None:
+    """Stages that start again, other turns of one side, an arrival too many, turns that differ from round to round."""
+    text, threads, tile = ring(LATE, is_right=True, is_nested=True)
+    assert old in text
+    assert prove(text.replace(old, new, 1), threads, tile).level == "not-proved"
+
+
 @pytest.mark.bulk
 @pytest.mark.parametrize("seed", range(20))
 def test_random_rings(seed: int) -> None:

@@ -25,7 +25,7 @@ def cyclic_forms(
 ) -> dict[int, Linear]:
     """What registers are in each turn, of those that return to their first values; `heads` are symbols for them.
 
-    A ring that goes on in the next turn of a loop around this one starts where the turns before have left it. How its
+    A ring that continues in the next turn of a loop around this one starts where the turns before have left it. How its
     symbol in that loop goes round is proposed to it, as `Symbol.cycle`; then the form is of all turns so far.
     """
     atoms = {r: next(iter(heads[r].terms))[0] for r in heads}

@@ -261,12 +261,8 @@ class Execution:
                 has_ring = any(event.address is not None for event in self.notes.events[mark[4] :])
                 if most >= loop.counter.bounds[1] or not has_ring or round > ROUNDS:
                     break
-                loop.counter, forms, closed, guessed = (
-                    terms.counter(loop, most),
-                    {},
-                    {},
-                    {},
-                )  # once more, with that limit
+                loop.counter, round = terms.counter(loop, most), ROUNDS  # once more, with that limit
+                forms, closed, guessed = {}, {}, {}
             closed |= forms
             self._forget(mark, here.segment, edges)
         if back:

@@ -208,7 +208,7 @@ def _loop(event: Event, values: Sequence[Linear]) -> Loop | None:
     """The loop whose turns say which mbarrier it is: that of the event, or one before it, by its last turn."""
     if event.loops[1:] and (event.loops[2:] or not event.loops[1].base.terms):
         raise UnsupportedError(
-            event.at, "a ring that does not go on from turn to turn of an outer loop is not followed"
+            event.at, "a ring that does not continue in the next turn of an outer loop is not followed"
         )
     found = {atom.detail for atom in leaves(values) if isinstance(atom.detail, Loop)} - set(event.loops)
     if not found or event.loops[1:]:

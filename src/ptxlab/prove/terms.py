@@ -57,7 +57,7 @@ class Loop:
     """What else holds in every turn, and after the loop."""
     counter: Linear = FALSE
     base: Linear = FALSE
-    """Of a loop in a loop, if a ring goes on in it: how many turns it has made in the turns before of that loop."""
+    """Of a loop in a loop, if a ring continues in it: how many turns it has made in the turns before of that loop."""
     entry: tuple[Linear, ...] = ()
     """What holds where it is entered."""
     stays: tuple[Linear, ...] = ()
