@@ -169,3 +169,12 @@ def test_an_arrival_in_another_block(old: str, new: str) -> None:
     ran = kernel.launch(4, 32, [np.zeros(128, np.uint32), 3], device="cpu", on_error="collect").diagnostics
     is_wrong = any(one.level == "error" for one in ran)
     assert (found.level == "not-proved") == is_wrong, str(found)
+
+
+def test_a_copy_between_blocks_is_not_followed() -> None:
+    """The block that it reads from may exit before it is complete: the wait for it is in the other one."""
+    copy = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%there], [tile], 128, [%r1];"
+    text = HANDED.replace("st.shared::cluster.u32 [%there], 7;", copy).replace("align 8 .b64", "align 16 .b64")
+    _, found = _proved("2", text.replace("mbarrier.arrive.release.cluster", "mbarrier.arrive.expect_tx.release.cluster")
+                       .replace("_, [%r1];", "_, [%r1], 128;"))  # fmt: skip
+    assert "cp.async.bulk.shared::cluster.shared::cta" in str(found.gaps), str(found)

@@ -112,7 +112,9 @@ class Asynchronous:
             size: int | None = self.terms.boxes[name].bytes
         else:
             name, size = "", self._number(here, match, "size")
-        if size is None or not (is_load or modifiers.bulk_group):
+        # The block whose memory is read may exit before a wait in another one is over.
+        is_lent = is_load and self.terms.ranks > 1 and match.effects.accesses[1].space == "shared"
+        if size is None or is_lent or not (is_load or modifiers.bulk_group):
             raise self._unsupported(here)
         if "map" in accesses:
             read, coordinates = self.effects.registers.read, coordinates_of(self._operand(here, match, "map"))
