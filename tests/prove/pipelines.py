@@ -200,6 +200,10 @@ LATE = (
     *((f"line {line}:", "the stage is not used after the last arrival") for line in (175, 176, 177)),
     ("line 173:", "of one tile, no thread waits for the last arrival at a stage"),
     ("line 112:", "that accumulators are not touched is not what is proved"),
+    *(
+        (f"setp.lt.u32 %{one}, %r2;", "n is a multiple of 16, and no such column is")
+        for one in ("p20, %r70", "p25, %r82")
+    ),
 )
 PIPELINES = {
     "multicast": Pipeline(
