@@ -215,6 +215,7 @@ def main() -> None:
     options.add_argument("out", type=Path)
     options.add_argument("--ranks", default="2,4,8")
     options.add_argument("--seeds", type=int, default=20)
+    options.add_argument("--first", type=int, default=0, help="the first seed")
     options.add_argument("--only", default="")
     options.add_argument("--processes", type=int, default=2)
     options.add_argument("--seconds", type=float, help="end after so many, with the table of what has run")
@@ -228,7 +229,12 @@ def main() -> None:
             ["-std=c++17", "--expt-relaxed-constexpr", f"-I{source.parent / 'inc'}"],
         )
     ranks = [int(one) for one in chosen.ranks.split(",")]
-    tasks = [(name, count, seed) for seed in range(chosen.seeds) for count in ranks for name in names]
+    tasks = [
+        (name, count, seed)
+        for seed in range(chosen.first, chosen.first + chosen.seeds)
+        for count in ranks
+        for name in names
+    ]
     rows: list[Row] = []
     with ProcessPoolExecutor(chosen.processes) as pool:
         futures = [pool.submit(judge, chosen.folder, task) for task in tasks]
