@@ -118,14 +118,7 @@ def in_order(cache: Any, table: Any, type: Any) -> Any:
 
 
 def arrays(
-    draw: Draw,
-    type: str,
-    cache: str,
-    batch: int,
-    heads: tuple[int, int],
-    length: int,
-    size: int = 128,
-    page: int = 0,
+    draw: Draw, type: str, cache: str, batch: int, heads: tuple[int, int], length: int, size: int = 128, page: int = 0
 ) -> Arrays:
     """Queries, a full cache, and space for the answer; pages are in an order that is not theirs."""
     count = batch * ceil_div(length, page) if page else batch

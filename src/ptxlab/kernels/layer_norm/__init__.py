@@ -10,10 +10,10 @@ from ptxlab.kernels.layer_norm.kernel import layer_norm
 from ptxlab.kernels.layer_norm.plain import layer_norm_plain
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.rows import launch_rows
-from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Spread, extents, tolerance
+from ptxlab.kernels.parts.spreads import Spread, extents, row_entry
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.launch.launches import Arrays, Launch
-from ptxlab.measure import Draw, Entry, Work
+from ptxlab.measure import Draw, Work
 
 if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
@@ -61,14 +61,11 @@ def work(rows: int, columns: int, type: str) -> Work:
     return Work(8 * rows * columns, 2 * (rows + 1) * columns * SIZES[type], "f32 arithmetic")
 
 
-entry = Entry(
+entry = row_entry(
     title="y = layer_norm(x) · weight + bias of the rows of a matrix",
     arrays=arrays,
     reference=reference,
     work=work,
     variants={"plain": plain, "read once": read_once},
     libraries={"torch.compile": compiled(expression, "y"), "torch": eager(expression, "y")},
-    sizes=MEASURED,
-    small=SMALL,
-    tolerance=tolerance,
 )

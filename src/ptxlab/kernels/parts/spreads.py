@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES, WIDEST, address_of
 from ptxlab.kernels.parts.reductions import WARP
 from ptxlab.launch.launches import ceil_div
+from ptxlab.measure import Entry
 
 if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
@@ -57,6 +59,10 @@ def extents(array: Any) -> tuple[int, int]:
 def tolerance(rows: int, columns: int, type: str) -> float:
     """What rounding to the type of the matrix costs."""
     return {"f32": 1e-6, "f16": 5e-4, "bf16": 3e-3}[type]
+
+
+row_entry = partial(Entry, sizes=MEASURED, small=SMALL, tolerance=tolerance)
+"""What is measured and tested of a function of rows."""
 
 
 class Access(NamedTuple):

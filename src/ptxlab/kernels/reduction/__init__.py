@@ -64,11 +64,7 @@ entry = Entry(
     work=work,
     variants={"last block": last_block},
     libraries={"torch.compile": compiled(expression, "total"), "torch": eager(expression, "total")},
-    sizes=[
-        {"n": 1 << 26, "type": "f32"},
-        {"n": 1 << 29, "type": "bf16"},
-        {"n": 1 << 28, "type": "f32"},
-    ],
+    sizes=[{"n": 1 << 26, "type": "f32"}, {"n": 1 << 29, "type": "bf16"}, {"n": 1 << 28, "type": "f32"}],
     small=[
         {"n": 1, "type": "f32"},
         {"n": 5003, "type": "f32"},

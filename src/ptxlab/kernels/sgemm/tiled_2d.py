@@ -5,17 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.author import Pointer, f32, kernel, pointer, ptx, u32
-from ptxlab.kernels.sgemm.blocks import (
-    PAD,
-    PIECE,
-    Tiling,
-    by_warps,
-    in_a_square,
-    multiply,
-    tile_of_block,
-    write,
-    zeros,
-)
+from ptxlab.kernels.sgemm.blocks import PAD, PIECE, Tiling, by_warps, in_a_square, multiply, tile_of_block, write, zeros
 
 if TYPE_CHECKING:
     from ptxlab.author.tiles import Tile
@@ -39,8 +29,8 @@ def tiled_2d(
     a_read, b_read = a_tile.at(0, share.row), b_tile.at(0, share.column)
     accumulators = zeros(tiling)
     for start in ptx.range(0, k, tiling.k):
-        fill_transposed(a_tile, a, thread, row, start, m, k, tiling, vector)
-        fill(b_tile, b, thread, start, column, k, n, tiling, vector)
+        fill_transposed(a_tile, (a, m, k), thread, row, start, tiling, vector)
+        fill(b_tile, (b, k, n), thread, start, column, tiling, vector)
         ptx.bar.sync(0)
         for step in range(tiling.k):
             left = read(a_read.move(rows=step), share.rows, wide)
@@ -51,41 +41,25 @@ def tiled_2d(
 
 
 def fill_transposed(
-    tile: Tile,
-    matrix: Pointer,
-    thread: u32,
-    row: u32,
-    column: u32,
-    rows: u32,
-    columns: u32,
-    tiling: Tiling,
-    vector: int,
+    tile: Tile, matrix: tuple[Pointer, u32, u32], thread: u32, row: u32, column: u32, tiling: Tiling, vector: int
 ) -> None:
-    """Bring a tile of A into shared memory; what was a row there is a column here."""
+    """Bring a tile of A, with its rows and columns, into shared memory; what was a row there is a column here."""
     across = tiling.k // vector  # vectors of a row
     right, down = thread % across * vector, thread // across
     for below in range(0, tiling.m, tiling.threads // across):
-        values = read_global(matrix, row + down + below, column + right, rows, columns, vector)
+        values = read_global(*matrix, row + down + below, column + right, vector)
         for offset, value in enumerate(values):
             tile.at(right, down).move(rows=offset, columns=below).store(value)
 
 
 def fill(
-    tile: Tile,
-    matrix: Pointer,
-    thread: u32,
-    row: u32,
-    column: u32,
-    rows: u32,
-    columns: u32,
-    tiling: Tiling,
-    vector: int,
+    tile: Tile, matrix: tuple[Pointer, u32, u32], thread: u32, row: u32, column: u32, tiling: Tiling, vector: int
 ) -> None:
-    """Bring a tile of B into shared memory."""
+    """Bring a tile of B, with its rows and columns, into shared memory."""
     across = tiling.n // vector
     right, down = thread % across * vector, thread // across
     for below in range(0, tiling.k, tiling.threads // across):
-        values = read_global(matrix, row + down + below, column + right, rows, columns, vector)
+        values = read_global(*matrix, row + down + below, column + right, vector)
         element = tile.at(down, right).move(rows=below)
         if vector == 1:
             element.store(values[0])
@@ -93,7 +67,7 @@ def fill(
             element.vector(vector).store(tuple(values))
 
 
-def read_global(matrix: Pointer, row: u32, column: u32, rows: u32, columns: u32, vector: int) -> list[f32]:
+def read_global(matrix: Pointer, rows: u32, columns: u32, row: u32, column: u32, vector: int) -> list[f32]:
     """So many elements of a matrix, zeros outside of it."""
     values = [f32(0.0) for _ in range(vector)]
     inside = (row < rows) & (column < columns)

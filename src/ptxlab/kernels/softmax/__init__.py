@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.rows import launch_rows
-from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Spread, extents, tolerance
+from ptxlab.kernels.parts.spreads import Spread, extents, row_entry
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.softmax.kernel import softmax
 from ptxlab.kernels.softmax.plain import softmax_plain
 from ptxlab.launch.launches import Arrays, Launch
-from ptxlab.measure import Draw, Entry, Work
+from ptxlab.measure import Draw, Work
 
 if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
@@ -52,14 +52,11 @@ def work(rows: int, columns: int, type: str) -> Work:
     return Work(5 * rows * columns, 2 * rows * columns * SIZES[type], "f32 arithmetic")
 
 
-entry = Entry(
+entry = row_entry(
     title="y = softmax(x) of the rows of a matrix",
     arrays=arrays,
     reference=reference,
     work=work,
     variants={"plain": plain, "read once": read_once},
     libraries={"torch.compile": compiled(expression, "y"), "torch": eager(expression, "y")},
-    sizes=MEASURED,
-    small=SMALL,
-    tolerance=tolerance,
 )

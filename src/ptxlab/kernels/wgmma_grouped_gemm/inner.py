@@ -141,14 +141,7 @@ def specialize(formats: Formats, shape: Shape, adds: bool) -> Kernel:
 
     @kernel(**plan.directives)
     def wgmma_inner_grouped_gemm(
-        a: tensor_map,
-        b: tensor_map,
-        d: tensor_map,
-        offsets: pointer[u32],
-        groups: u32,
-        tokens: u32,
-        m: u32,
-        n: u32,
+        a: tensor_map, b: tensor_map, d: tensor_map, offsets: pointer[u32], groups: u32, tokens: u32, m: u32, n: u32
     ) -> None:
         run(plan, [[a.generic], [b.generic]], InnerGroups(plan, offsets, (groups, tokens, m, n), d.generic, adds))
 
