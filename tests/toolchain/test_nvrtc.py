@@ -80,6 +80,12 @@ def test_what_cuda_13_took_away_is_said() -> None:
     assert not other.helps
 
 
+def test_a_name_in_another_encoding_is_no_warning() -> None:
+    log = "/tmp/x/lat.cpp1.ii(1): warning #870-D: invalid multibyte character sequence\n\n"
+    assert read_log(log, Source("lat.cu", "\n")) == []
+    assert read_log(log.replace("/tmp/x/lat.cpp1.ii", "lat.cu"), Source("lat.cu", "\n")) != []
+
+
 def test_a_call_that_cuda_13_has_changed_is_known_by_its_line() -> None:
     log = (
         "k.cu(1): error: too few arguments in function call\n  cuCtxCreate_v4(&c, 0, d);\n                         ^\n"

@@ -24,6 +24,7 @@ _REPEATED, _INSTANCE = "detected during", re.compile(r"detected during\b.*?\[wit
 _END = re.compile(r"^(?:Remark: |\d+ errors? detected |compilation terminated)", re.MULTILINE)
 
 
+_OF_NAME = "invalid multibyte character sequence"  # in the compiler's own files: of a source's name in another encoding
 _MISSING_AFTER = re.compile(r'expected an? ";"')
 _PARALLELISM = "a whole program may: `ptxlab run FILE --nvcc -rdc=true`; launch the inner kernel by itself otherwise"
 _TEXTURES = "CUDA 12 took texture references away; make a texture object by `cudaCreateTextureObject`"
@@ -100,7 +101,8 @@ def read_log(log: str, source: Source, names: Sequence[str] = (), instantiated: 
     found: list[Diagnostic] = []
     own = {source.name, *names}
     for message, *others in _by_template(messages(log)):
-        if not message.is_error and is_toolkit_header(message.file):
+        is_of_name = _OF_NAME in message.text and message.file not in own
+        if not message.is_error and (is_of_name or is_toolkit_header(message.file)):
             continue
         # A long message continues in the next rows; then come the echoed line, the caret below it, and an empty row.
         caret = next((index for index, row in enumerate(message.rows) if row.strip() == "^"), None)
