@@ -2,10 +2,10 @@
 
     python benchmarks/scheduled_tensor_gemm.py FILE [--sizes 20] [--seconds 300] [--seed 1]
 
-needs an H200. Each step at 4096 x 4096 x 4096; then all tiles at random sizes, whose extents are drawn
-log-uniformly from 64 to 8192; n and k are multiples of 8. `choose` says which a product gets, without measuring;
-beside it is the best of all. cuBLAS is what torch calls. Contenders take turns, each captured in a graph; before
-each sample, the L2 cache is filled with other data. Every answer is checked first.
+needs an H200. Each step at 4096 x 4096 x 4096; stream-K where tiles do not come out even; then all tiles at random
+sizes, whose extents are drawn log-uniformly from 64 to 8192; n and k are multiples of 8. `choose` says which a product
+gets, without measuring; beside it is the best of all. cuBLAS is what torch calls. Contenders take turns, each
+captured in a graph; before each sample, the L2 cache is filled with other data. Every answer is checked first.
 """
 
 # ruff: noqa: F821, UP037 - the names of sizes and loops are those of the algorithm
@@ -57,6 +57,10 @@ def persistent(m: int = 128, n: int = 256, stages: int = 4, rows: int = 64) -> S
     return with_roles(m, n, stages, rows).persistent()
 
 
+def stream_k(m: int = 128, n: int = 256, stages: int = 4) -> Schedule:
+    return with_roles(m, n, stages).stream_k()
+
+
 STEPS = {
     "mma.sync": by_mma,
     "wgmma, TMA": by_wgmma,
@@ -65,6 +69,12 @@ STEPS = {
     "persistent, 128x256": persistent,
     "persistent, 256x128": lambda: persistent(256, 128, 4, 128),
     "persistent, 128x128": lambda: persistent(128, 128, 6),
+}
+UNEVEN = {
+    "persistent, 128x256": persistent,
+    "stream_k, 128x256": stream_k,
+    "persistent, 128x128": lambda: persistent(128, 128, 6),
+    "stream_k, 128x128": lambda: stream_k(128, 128, 6),
 }
 TILES = {
     "128x256": (128, 256, 4, 1),
@@ -101,6 +111,8 @@ def main() -> None:
     given, row, finish = measured(__doc__, "bf16", TOLERANCE)
     steps = dict(list(STEPS.items())[-2:]) if given.quick else STEPS
     row("steps", {name: made() for name, made in steps.items()}, 4096, 4096, 4096)
+    for size in ((2048, 2560, 4096), (4096, 4096, 4096), (1024, 2304, 8192), (256, 512, 16384)):
+        row("uneven", {name: made() for name, made in UNEVEN.items()}, *size)
     tiles = {name: make(*tile) for name, tile in TILES.items()}
     for size in random_sizes(given, multiple=8):
         row("random", tiles, *size)
