@@ -26,7 +26,7 @@ from .questions import PATIENT, QUICK, Obligation
 from .replay import UNORDERED, WRONG, replay, wrong_in
 from .segments import UnsupportedError
 from .solver import Clock, require_solver
-from .terms import AXES, LARGEST, Box, Terms, leaves
+from .terms import AXES, LARGEST, CopiedBox, Terms, leaves
 from .verdict import OPEN, PROVED, REFUTED, Counterexample, Gap, Verdict, count
 
 SMALL_GRID, SMALL_NUMBER, SMALL_LENGTH = 3, 300, 1 << 16  # of a launch that is replayed
@@ -180,11 +180,13 @@ class _Proving:
             return self._say(REFUTED, counterexample=counterexample)
         return self._say(OPEN, _gaps(open))
 
-    def _boxes(self) -> dict[str, Box]:
+    def _boxes(self) -> dict[str, CopiedBox]:
         """What copies by the tensor maps of the example move."""
         given = zip(self.kernel.parameters, self.args or (), strict=False)
         return {
-            one.title: Box(tuple(value.box), value.box_bytes) for one, value in given if isinstance(value, TensorMap)
+            one.title: CopiedBox(tuple(value.box), value.box_bytes)
+            for one, value in given
+            if isinstance(value, TensorMap)
         }
 
     def _describe(self, execution: Execution) -> None:

@@ -32,7 +32,7 @@ UNSIGNED = {16: type_named("u16"), 32: WORD, 64: LONG}
 
 
 @dataclass(frozen=True)
-class Box:
+class CopiedBox:
     """What a copy by a tensor map moves: its extents, the innermost first, and its bytes."""
 
     extents: tuple[int, ...]
@@ -121,7 +121,7 @@ class Terms(Symbolic):
     """Builds the terms of one kernel with a block of given extents."""
 
     def __init__(
-        self, facts: Facts, block: tuple[int, int, int], shared: int = 0, boxes: Mapping[str, Box] | None = None,
+        self, facts: Facts, block: tuple[int, int, int], shared: int = 0, boxes: Mapping[str, CopiedBox] | None = None,
         ranges: Mapping[str, Bounds] | None = None, cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> None:  # fmt: skip
         super().__init__(facts)
