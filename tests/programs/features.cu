@@ -213,7 +213,7 @@ void driver_arrays() {  // an array of 8-bit integers, which a texture reads as 
     for (int i = 0; i < 32; i++) texels[i / 8][i % 8] = i * 8;
     CUDA_ARRAY_DESCRIPTOR shape = {8, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1};
     CUarray array;
-    cuArrayCreate(&array, &shape);
+    cuArrayCreate(&array, &shape), cuArrayGetDescriptor(&shape, array);
     CUDA_MEMCPY2D there = {}, back = {};
     there.srcMemoryType = CU_MEMORYTYPE_HOST, there.srcHost = texels, there.srcPitch = 8;
     there.dstMemoryType = CU_MEMORYTYPE_ARRAY, there.dstArray = array, there.WidthInBytes = 8, there.Height = 4;
@@ -231,7 +231,7 @@ void driver_arrays() {  // an array of 8-bit integers, which a texture reads as 
     float got[32];
     cuMemcpyDtoH(got, out, 128), cuMemFree(out);
     cuTexObjectDestroy(texture), cuArrayDestroy(array);
-    printf("%d %g %g %d %d\n", made, got[1] * 255, got[31] * 255, part[0][0], part[1][3]);
+    printf("%d %g %g %d %d %zu %d\n", made, got[1] * 255, got[31] * 255, part[0][0], part[1][3], shape.Height, shape.Format);
 }
 void driver_streams() {
     int least, greatest, priority, calls = 0, value = 0;

@@ -24,7 +24,7 @@ OUTPUT = {
     "properties": "1 9.0 132 2 1024 cudaErrorInvalidDevice\n",
     "registered": "6\n",
     "driver": "1 0 42\n",
-    "driver_arrays": "0 8 248 80 168\n",
+    "driver_arrays": "0 8 248 80 168 4 1\n",
     "driver_linking": "0 42\n",
     "driver_streams": "1 64 2 1 10 30003 CUDA_ERROR_ILLEGAL_ADDRESS\n",
 }

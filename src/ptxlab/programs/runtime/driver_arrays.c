@@ -22,6 +22,27 @@ API CUresult cuArray3DCreate(CUarray *into, const CUDA_ARRAY3D_DESCRIPTOR *from)
 API CUresult cuArrayCreate(CUarray *into, const CUDA_ARRAY_DESCRIPTOR *from) {
   return cuArray3DCreate(into, &(CUDA_ARRAY3D_DESCRIPTOR){.Width = from->Width, .Height = from->Height, .Format = from->Format, .NumChannels = from->NumChannels});
 }
+API CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *into, CUarray array) {
+  static const CUarray_format formats[3][3] = {  // by the kind, and by 8, 16 and 32 bits
+      {CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_SIGNED_INT32},
+      {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32},
+      {0, CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT}};
+  struct cudaChannelFormatDesc format;
+  struct cudaExtent extent;
+  unsigned flags;
+  cudaError_t error = cudaArrayGetInfo(&format, &extent, &flags, (cudaArray_t)array);
+  if (error) return result(error);
+  *into = (CUDA_ARRAY3D_DESCRIPTOR){.Width = extent.width, .Height = extent.height, .Depth = extent.depth, .Flags = flags,
+                                    .NumChannels = (format.x > 0) + (format.y > 0) + (format.z > 0) + (format.w > 0),
+                                    .Format = formats[format.f][format.x / 16]};
+  return CUDA_SUCCESS;
+}
+API CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *into, CUarray array) {
+  CUDA_ARRAY3D_DESCRIPTOR whole;
+  CUresult error = cuArray3DGetDescriptor(&whole, array);
+  if (!error) *into = (CUDA_ARRAY_DESCRIPTOR){whole.Width, whole.Height, whole.Format, whole.NumChannels};
+  return error;
+}
 API CUresult cuArrayDestroy(CUarray array) { return result(cudaFreeArray((cudaArray_t)array)); }
 
 // One side of a copy: as a pitched pointer, or as an array.
