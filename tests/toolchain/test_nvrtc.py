@@ -80,7 +80,7 @@ def test_what_cuda_13_took_away_is_said() -> None:
     assert not other.helps
 
 
-def test_a_name_in_another_encoding_is_no_warning() -> None:
+def test_a_name_in_another_encoding_is_not_warned_of() -> None:
     log = "/tmp/x/lat.cpp1.ii(1): warning #870-D: invalid multibyte character sequence\n\n"
     assert read_log(log, Source("lat.cu", "\n")) == []
     assert read_log(log.replace("/tmp/x/lat.cpp1.ii", "lat.cu"), Source("lat.cu", "\n")) != []

@@ -205,7 +205,7 @@ API CUresult cuModuleUnload(CUmodule module) { (void)module; return CUDA_SUCCESS
 // A handle that no call has made: of a call before that failed, if the program did not ask.
 static CUresult no_handle(const char *call, const char *what, const char *maker) {
   char message[200], help[200];
-  snprintf(message, sizeof message, "`%s` got a handle that is no %s, and fails", call, what);
+  snprintf(message, sizeof message, "`%s` got a handle that is not a %s, and fails", call, what);
   snprintf(help, sizeof help, "check what `%s` has returned before", maker);
   finding("unchecked-error", message, 0, help);
   return CUDA_ERROR_INVALID_HANDLE;
