@@ -11,7 +11,7 @@ from ptxlab.flow.expressions import ADDRESS, PARAMETER, Atom, Linear, linear
 
 from .intervals import Reached, loops_of
 from .segments import Access
-from .terms import OWN_RANK, RANK, Loop, Symbol, atoms_of, without_rank
+from .terms import RANK, Loop, Symbol, atoms_of, is_own_rank, without_rank
 
 BASE_ALIGNMENT = 16  # of array arguments
 DYNAMIC = "dynamic shared memory"
@@ -48,8 +48,10 @@ class Group:
     @property
     def is_own(self) -> bool:
         """Whether it is the shared memory of the thread's own block."""
-        terms = [] if self.rank is None else [(atom.detail, factor) for atom, factor in self.rank.terms]
-        return self.rank is None or (terms == [(OWN_RANK, 1)] and not self.rank.constant)
+        if self.rank is None:
+            return True
+        factors = [factor for atom, factor in self.rank.terms if is_own_rank(atom)]
+        return factors == [1] and len(self.rank.terms) == 1 and not self.rank.constant
 
     @property
     def values(self) -> list[Linear]:

@@ -18,7 +18,7 @@ from .copies import FREE, PHASED, pending
 from .execution import Execution
 from .phases import Arriver, Threads, Visit, loop_of, mbarriers
 from .segments import Access, Event, UnsupportedError
-from .terms import OWN_RANK, Loop, Symbol, is_thread_index, is_uniform, leaves, without_rank
+from .terms import Loop, Symbol, is_own_rank, is_thread_index, is_uniform, leaves, without_rank
 
 LEAST = -256  # a distance below it is one of a cycle
 # What the asynchronous proxy does, by what completes it.
@@ -406,7 +406,7 @@ class Orders:
     def _whose(self, access: Access, mask: int) -> int | None:
         """The rank of the block whose memory threads of one block access; None: it may be any."""
         _, rank = without_rank(access.address)
-        if rank is None or any(atom.detail != OWN_RANK for atom in leaves([rank])):
+        if rank is None or not all(map(is_own_rank, leaves([rank]))):
             return None
         return self.threads.evaluate(rank, mask.bit_length() - 1)
 

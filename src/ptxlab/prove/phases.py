@@ -22,11 +22,11 @@ from .segments import Event, Path, UnsupportedError
 from .terms import (
     AXES,
     FALSE,
-    OWN_RANK,
     SHARED_BYTES,
     TRUE,
     Loop,
     Terms,
+    is_own_rank,
     is_thread_index,
     is_uniform,
     leaves,
@@ -127,7 +127,7 @@ class Threads:
 
         def of(atom: Atom) -> int:
             if is_thread_index(atom):
-                return rank if atom.detail == OWN_RANK else places[str(atom.detail)[-1]]
+                return rank if is_own_rank(atom) else places[str(atom.detail)[-1]]
             if atom.kind == ADDRESS:
                 return 0
             if atom is counter:

@@ -444,6 +444,11 @@ def is_thread_index(atom: Atom) -> bool:
     return atom.kind == SPECIAL and str(atom.detail).startswith(("%tid.", OWN_RANK))
 
 
+def is_own_rank(atom: Atom) -> bool:
+    """Whether it is the rank of the thread's own block in its cluster."""
+    return atom.detail == OWN_RANK
+
+
 def without_rank(address: Linear) -> tuple[Linear, Linear | None]:
     """An address in shared memory as one of a block, and the rank of that block in its cluster."""
     ranks = [(atom, factor) for atom, factor in address.terms if atom.kind == RANK]
