@@ -45,6 +45,8 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
     """A schedule of some steps that were not refused, and the reasons of those that were."""
     algorithm = chance.choice([*ALGORITHMS, *NEED_STEPS])
     fixed = {size: chance.choice((8, 12, 33)) for size in algorithm.sizes if chance.random() < 0.15}
+    if algorithm is linear_of_fours:
+        fixed.pop("k", None)  # it is a multiple of 32
     made = schedule(algorithm, "sm_100a" if chance.random() < 0.3 else "sm_90a", **fixed)
     refused: list[str] = []
     parallel = [axis for axis in algorithm.axes if axis not in algorithm.reduced]

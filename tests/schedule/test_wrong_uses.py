@@ -9,7 +9,7 @@ import pytest
 
 from ptxlab.report import PtxError
 from ptxlab.schedule import choose, free, schedule
-from tests.schedule.algorithms import matmul, scale, softmax
+from tests.schedule.algorithms import log_sum, matmul, scale, softmax
 from tests.schedule.test_tensor import by_mma, linear, with_roles
 
 
@@ -32,6 +32,7 @@ def numbers(*shape, type=np.float32):
         (lambda: schedule(matmul).reorder(1, 2), "1 is not the name of a loop"),
         (lambda: tiled().stage("a", at=3), "3 is not the name of a loop"),
         (lambda: schedule(softmax).online(None), "None is not the name of a loop"),
+        (lambda: schedule(log_sum, n=8).online("j").threads("j"), "each thread takes the pass over `j.0`"),
         (lambda: tiled().stage(["a", "b"]), "there is no array `['a', 'b']`"),
         (lambda: tiled().stage("a", pad="4"), "rows are '4' elements longer"),
         (lambda: tiled().stage("a", where="shared"), "`stage`: got an unexpected keyword argument 'where'"),

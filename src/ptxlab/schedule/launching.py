@@ -42,8 +42,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
         staged = [one.array for one in schedule.state.stages if one.at == schedule.state.pipeline.at]
         aligned = aligned and all(_is_mappable(schedule.algorithm.arrays[name], given[name]) for name in staged)
     if scaled and not aligned:
-        said = "arrays are not at multiples of 16 bytes, and numbers with scale factors are copied by TMA only"
-        refuse_here("bad-argument", said)
+        refuse_here("bad-argument", "arrays are not at multiples of 16 bytes, and scale factors are copied by TMA only")
     made, kernel = schedule.written(multiples, aligned)
     counts = [schedule.state.iterations(name, sizes) for name in schedule.state.blocks]
     together = made.state.together()  # a cluster has all of its blocks, also where tiles are beyond the result

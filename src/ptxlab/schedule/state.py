@@ -208,6 +208,8 @@ class State:
         part = self.part(name)
         if part.role != "serial":
             self.refuse("illegal-step", f"`{name}` is run by {part.role}s already")
+        if name == self.once:
+            self.refuse("illegal-step", f"each thread takes the pass over `{name}`", f"`tile({part.axis}=...)` first")
         if any(stage.at == name for stage in self.stages):
             self.refuse("illegal-step", f"data is staged in `{name}` already", "map before `stage`")
         return self.with_parts(replace(part, role=role, unrolled=False, step=len(self.steps)))

@@ -46,8 +46,9 @@ def write_tensor_memory(w: Writing) -> None:
 
 def free(w: Writing) -> None:
     """Free tensor memory; multiplications are complete, since warps have read what they wrote."""
-    w.comment("derived: all warps have read tensor memory before it is freed")
-    w.barrier(BLOCK)
+    if not w.state.cluster:  # its blocks have waited for each other since
+        w.comment("derived: all warps have read tensor memory before it is freed")
+        w.barrier(BLOCK)
     tmem = w.tensor_memory
     emit("tcgen05.dealloc.cta_group::1.sync.aligned.b32", [tmem.address, tmem.columns], when=w.thread < WARP)
 

@@ -18,7 +18,5 @@ def specialize(state: State) -> State:
         state.refuse("illegal-step", "a warp of its own copies already")
     made = replace(state, specialized=True, tiled=())
     if state.thread_count % 32 or made.launched > MOST_THREADS:
-        state.refuse(
-            "illegal-step", f"{state.thread_count} threads compute, expected whole warps, and room for one more"
-        )
+        state.refuse("illegal-step", f"{state.thread_count} threads compute, expected whole warps, and less of them")
     return made
