@@ -79,6 +79,7 @@ def test_what_the_emulator_loads_besides_makes_no_machine_code() -> None:
         "print(*(name for name in sys.modules if name.startswith('ptxlab.')))"
     )
     assert {name.split(".")[1] for name in shown.split()} - set(PACKAGES) == {
+        "interrupts",
         "report",
         "services",
         "toolchain",

@@ -22,7 +22,7 @@ from ptxlab.kernels.collectives import (
 )
 from ptxlab.launch import module_of
 from ptxlab.node import Node
-from ptxlab.node.operations import Operation
+from ptxlab.node.operations import StreamOperation
 
 # What each does, how many parts its inputs and results have for so many ranks, and what comes of inputs for a rank.
 COLLECTIVES: dict[str, tuple[Callable[..., None], Callable[[int], tuple[int, int]], Callable[[Any, int], Any]]] = {
@@ -51,7 +51,7 @@ class ChangedNode(Node):
 
     change: Callable[[Any], Any] | None = None
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: StreamOperation) -> None:
         if self.change is not None and operation.is_kernel:
             operation.kernel = self.change(operation.kernel)
         super().add(operation)

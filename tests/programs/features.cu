@@ -255,10 +255,9 @@ void driver_streams() {
     printf("%d %zu %u %d %d %x %s\n", base == x, size, type, priority == greatest, calls, value, name);
 }
 void unsupported() {
-    cudaIpcEventHandle_t handle;
-    cudaEvent_t event;
-    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess));
-    CHECK(cudaIpcGetEventHandle(&handle, event));
+    cudaMipmappedArray_t levels;
+    cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+    CHECK(cudaMallocMipmappedArray(&levels, &format, make_cudaExtent(8, 8, 0), 2));
     printf("not reached\n");
 }
 

@@ -108,8 +108,8 @@ def test_program_ends_with_its_session(program: Path) -> None:
 
 
 def test_machine_code_is_one_finding(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    made = tmp_path / "mistakes"
-    nvcc = find("nvcc").path
-    subprocess.run([nvcc, "-gencode=arch=compute_90,code=sm_90", SOURCE, "-o", made], check=True)
+    source, made = tmp_path / "one.cu", tmp_path / "one"
+    source.write_text("__global__ void k() {}\nint main() { k<<<1, 32>>>(); return cudaDeviceSynchronize(); }\n")
+    subprocess.run([find("nvcc").path, "-gencode=arch=compute_90,code=sm_90", source, "-o", made], check=True)
     (found,) = [one for one in _run(made, "race").findings if one.level != "note"]
     assert found.code == "no-ptx"
