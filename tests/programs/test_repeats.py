@@ -4,7 +4,10 @@ import time
 from collections.abc import Callable
 
 import numpy
+import pytest
 
+from ptxlab import parse
+from ptxlab.programs.modules import LoadedModule
 from ptxlab.programs.repeats import Repeats
 
 
@@ -69,6 +72,33 @@ def test_kernels_without_memory_run_once() -> None:
     assert len(ran) == 1
     trapped = [device.repeats.run("trap", None, lambda: (719, "")) for _ in range(2)]
     assert trapped == [(719, ""), (719, "")]
+
+
+KERNEL = """.version 8.0
+.target sm_80
+.extern .func (.param .b32 x) f;
+.visible .entry k(.param .u64 p)
+{
+    .reg .b64 %rd1; .reg .b32 %r1;
+    BODY
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "may"),
+    [
+        ("", False),
+        ("ld.param.u64 %rd1, [p];", False),
+        ("ld.param.u64 %rd1, [p]; st.global.u32 [%rd1], 1;", True),  # in one line
+        ("ld.param.u64 %rd1,\n[p];\nld.global.u32 %r1,\n[%rd1];", True),
+        ("{ .param .b32 x; .reg .b32 y; call (x), f; ld.param.b32 y, [x]; }", True),
+    ],
+)
+def test_kernels_without_memory_are_known(body: str, may: bool) -> None:
+    module = parse(KERNEL.replace("BODY", body))
+    assert LoadedModule(module).may_access_memory(module["k"]) == may
 
 
 def test_more_is_not_compared_than_a_launch_costs() -> None:

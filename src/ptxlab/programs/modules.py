@@ -13,6 +13,7 @@ from ptxlab.device import layout
 from ptxlab.device.arguments import HEAP, HEAP_STEP
 from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
 from ptxlab.isa.gpus import GpuModel, gpu_named, gpu_of_target
+from ptxlab.isa.jump import Jump
 from ptxlab.launch.contexts import context_of
 from ptxlab.programs.linking import link
 from ptxlab.report import KernelError, PtxError, Source, error
@@ -25,7 +26,6 @@ from ptxlab.toolchain.tools import can_find
 DEFAULT_GPU = "H200"
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
 _TALKS = re.compile(r"\.(sys|volatile|mmio)\b")
-_ACCESSES = re.compile(r"^(?!\s*ld\.param\b).*\[|\bcall\b", re.MULTILINE)  # addresses are in brackets
 _TRIGGERS = re.compile(r"\bgriddepcontrol\.launch_dependents\b")
 _ASSUMED_REGISTERS = 32  # a thread, where there is no ptxas to ask
 _LARGEST_SOURCE = 4 << 20
@@ -40,6 +40,8 @@ class LoadedModule:
     """Registers, local and constant memory by kernel, once they were asked for."""
     _found: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Whether the text of a kernel has something."""
+    _accesses: dict[str, bool] = field(default_factory=dict)
+    """Whether a kernel may access memory, once it was asked for."""
     _memories: dict[int, ModuleMemory] = field(default_factory=dict)
     """Of the GPUs after the first."""
 
@@ -79,8 +81,10 @@ class LoadedModule:
         return self._has(kernel, _TALKS)
 
     def may_access_memory(self, kernel: ir.Function) -> bool:
-        """Whether a kernel reads or writes anything, or calls what may."""
-        return self._has(kernel, _ACCESSES)
+        """Whether a kernel reads or writes more than its parameters, or calls what may."""
+        if kernel.name not in self._accesses:
+            self._accesses[kernel.name] = any(map(_may_access_memory, kernel.instructions()))
+        return self._accesses[kernel.name]
 
     def starts_dependents(self, kernel: ir.Function) -> bool:
         """Whether a kernel may let the one after it start before it is complete."""
@@ -94,6 +98,13 @@ class LoadedModule:
             functions = layout.reachable(self.module, kernel)
             self._found[key] = any(what.search(text[one.start or 0 : one.end or 0]) for one in functions)
         return self._found[key]
+
+
+def _may_access_memory(instruction: ir.Instruction) -> bool:
+    if instruction.opcode.jump is Jump.CALL:
+        return True
+    bases = [operand.base for operand in instruction.operands if isinstance(operand, ir.Address)]
+    return any(not isinstance(base, ir.VariableReference) or base.variable.state_space != "param" for base in bases)
 
 
 class Modules:
