@@ -71,8 +71,12 @@ def test_launches_of_a_program_are_recorded_to_a_folder() -> None:
     for _ in range(2):  # the second replaces what the first has recorded
         result = run("run", "program.cu", "--record", "run", "--", "-1")
         assert "recorded a launch: ptxlab lab run/000.ptxtrace" in result.stdout
-    assert [path.name for path in Path("run").iterdir()] == ["000.ptxtrace"]
+        (Path("run") / "notes.txt").touch()
+        assert "notes" not in result.stdout
+    assert sorted(path.name for path in Path("run").iterdir()) == ["000.ptxtrace", "notes.txt"]
     assert Trace.open("run/000.ptxtrace").steps > 0
+    (Path("other") / "001").mkdir(parents=True)
+    assert "`other/001` is not of ptxlab" in run("run", "program.cu", "--record", "other", "--", "-1").stderr
     Path("file").touch()
     assert "there is a file of that name" in run("run", "program.cu", "--record", "file", "--", "-1").stderr
     assert "choose it by `--seed`" in run("run", "program.cu", "--record", "run", "--seeds", "2", "--", "-1").stderr

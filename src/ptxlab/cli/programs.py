@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import signal
 import sys
 import tempfile
@@ -160,21 +161,31 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
 
 
 def _make_folder(folder: Path, seeds: int | None) -> None:
-    """A folder for recordings, without those of another run."""
+    """A folder for recordings, without those of another run; what else is there stays."""
     if seeds is not None:
         raise click.UsageError("`--record` is for one run of a program: choose it by `--seed`")
     if folder.is_file():
         raise click.UsageError(f"`--record {folder}`: of a program, this is a folder, and there is a file of that name")
     folder.mkdir(parents=True, exist_ok=True)
-    for old in (*folder.glob("[0-9][0-9][0-9]/*.ptxtrace"), *folder.glob("[0-9][0-9][0-9].ptxtrace")):
-        old.unlink()
-    for part in folder.glob("[0-9][0-9][0-9]"):
-        part.rmdir()
+    for old in _recordings(folder):
+        if old.is_dir():
+            shutil.rmtree(old)
+        else:
+            old.unlink()
+    for other in folder.glob("[0-9][0-9][0-9]"):
+        raise click.UsageError(f"`--record {folder}`: `{other}` is not of ptxlab, and has a name that it would use")
+
+
+def _recordings(folder: Path) -> list[Path]:
+    """What programs recorded to a folder: a file for a launch, a folder with nothing but files of those."""
+    parts = [part for part in folder.glob("[0-9][0-9][0-9]") if part.is_dir()]
+    full = [part for part in parts if {one.suffix for one in part.iterdir()} == {".ptxtrace"}]
+    return sorted([*folder.glob("[0-9][0-9][0-9].ptxtrace"), *full])
 
 
 def _recorded(folder: Path | None, left_out: int) -> Iterator[str]:
     """How to see what was recorded."""
-    for path in sorted(folder.iterdir()) if folder is not None else ():
+    for path in _recordings(folder) if folder is not None else ():
         files = len(list(path.iterdir())) if path.is_dir() else 1
         what = f"{files} operations that ran at the same time" if path.is_dir() else "a launch"
         yield f"recorded {what}: ptxlab lab {path}"
