@@ -9,15 +9,13 @@ Public names load on first use, so that importing ptxlab costs next to nothing.
 
 from __future__ import annotations
 
-import sys
 import time
-from types import ModuleType
+
+from ptxlab.lazily import load_lazily
 
 # As in `typing`, which takes longer to load than all of this; not written as `False`, which editors would believe.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ptxlab.check import check as check
     from ptxlab.device.multicast import Multicast as Multicast
     from ptxlab.device.record import Record as Record
@@ -92,6 +90,7 @@ _HOME = {
 
 # What layers ask of those above them, by `ptxlab.services`.
 SERVICES = {
+    "functions": "ptxlab.ops",
     "launch": "ptxlab.launch",
     "ranks": "ptxlab.frameworks.ranks",
     "schedule_pages": "ptxlab.schedule.pages",
@@ -108,28 +107,4 @@ _MODULES = {
 
 __all__ = ["__version__", *_HOME, *_MODULES]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME and name not in _MODULES:
-        raise AttributeError(f"module 'ptxlab' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = import_module(_MODULES[name]) if name in _MODULES else getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_MODULES})
-
-
-class _Package(ModuleType):
-    """This module, where a public function keeps its name although a folder has the same one: `ptxlab.check`."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in _HOME and isinstance(value, ModuleType):
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
+load_lazily(__name__, _HOME, _MODULES)

@@ -98,7 +98,7 @@ def test_few_modules_are_imported_by_what_must_start_at_once(most: int, argument
 def test_what_runs_before_an_interrupt_is_answered_is_next_to_nothing() -> None:
     code = "import sys; known = set(sys.modules); import ptxlab.cli; print(sorted(set(sys.modules) - known))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert set(eval(shown.stdout)) <= {"__future__", "gc", "ptxlab", "ptxlab.cli", "types"}
+    assert set(eval(shown.stdout)) <= {"__future__", "gc", "ptxlab", "ptxlab.cli", "ptxlab.lazily", "types"}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals as on POSIX systems")

@@ -80,6 +80,7 @@ def test_what_the_emulator_loads_besides_makes_no_machine_code() -> None:
     )
     assert {name.split(".")[1] for name in shown.split()} - set(PACKAGES) == {
         "interrupts",
+        "lazily",
         "report",
         "services",
         "toolchain",

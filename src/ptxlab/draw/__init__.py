@@ -8,8 +8,7 @@ is SVG in a notebook, and saves as a file:
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.draw.accesses import accesses
 from ptxlab.draw.descriptors import descriptor
@@ -18,6 +17,7 @@ from ptxlab.draw.picture import Cell, Mark, Panel, Picture
 from ptxlab.draw.tensor_memory import tensor_memory
 from ptxlab.draw.tiles import tile
 from ptxlab.draw.timeline import TimelinePicture, timeline
+from ptxlab.lazily import load_lazily
 
 if TYPE_CHECKING:
     from ptxlab.draw.boxes import box as box
@@ -44,9 +44,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Pictures that need the emulator's runtime import it on first use: it takes longer than all others together."""
-    places = {"blocks": "footprints", "box": "boxes", "cluster": "footprints", "im2col": "boxes"}
-    if name not in places:
-        raise AttributeError(f"module 'ptxlab.draw' has no attribute {name!r}")
-    return getattr(import_module(f"ptxlab.draw.{places[name]}"), name)
+# Pictures that need the emulator's runtime: it takes longer to load than all others together.
+_WITH_THE_RUNTIME = {"blocks": "footprints", "box": "boxes", "cluster": "footprints", "im2col": "boxes"}
+
+load_lazily(__name__, {name: f"{__name__}.{home}" for name, home in _WITH_THE_RUNTIME.items()})

@@ -7,8 +7,9 @@ and `read_variable` are for what a module declares.
 Each name is loaded when it is first used: a launch on the emulator needs few of them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ptxlab.lazily import load_lazily
 
 if TYPE_CHECKING:
     from ptxlab.gpu.arrays import host_view as host_view
@@ -48,8 +49,4 @@ _HOME = {
 __all__ = [*_HOME]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    return value
+load_lazily(__name__, {name: f"{__name__}.{home}" for name, home in _HOME.items()})

@@ -11,49 +11,54 @@ True
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ptxlab.kernels.parts.choices import export_table, import_table
 from ptxlab.kernels.quantized_gemv.packing import Packed, Quantized
 from ptxlab.kernels.quantized_gemv.quantizing import quantize
+from ptxlab.lazily import load_lazily
 from ptxlab.measure import Entry
-from ptxlab.ops.attentions import attention, attention_backward
-from ptxlab.ops.decoding import decode_attention
-from ptxlab.ops.gated_products import gated_matmul
-from ptxlab.ops.grouped_products import grouped_matmul
-from ptxlab.ops.prefilling import prefill_attention
-from ptxlab.ops.products import matmul
-from ptxlab.ops.quantized import quantized_matvec
-from ptxlab.ops.row_functions import cross_entropy, layer_norm, rms_norm, softmax
-from ptxlab.ops.scaled_products import scaled_matmul
-from ptxlab.ops.tuning import tune
 
-__all__ = [
-    "Packed",
-    "Quantized",
+if TYPE_CHECKING:
+    from ptxlab.ops import attention as attention
+    from ptxlab.ops import attention_backward as attention_backward
+    from ptxlab.ops import cross_entropy as cross_entropy
+    from ptxlab.ops import decode_attention as decode_attention
+    from ptxlab.ops import gated_matmul as gated_matmul
+    from ptxlab.ops import grouped_matmul as grouped_matmul
+    from ptxlab.ops import layer_norm as layer_norm
+    from ptxlab.ops import matmul as matmul
+    from ptxlab.ops import prefill_attention as prefill_attention
+    from ptxlab.ops import quantized_matvec as quantized_matvec
+    from ptxlab.ops import rms_norm as rms_norm
+    from ptxlab.ops import scaled_matmul as scaled_matmul
+    from ptxlab.ops import softmax as softmax
+    from ptxlab.ops import tune as tune
+
+_FUNCTIONS = [
     "attention",
     "attention_backward",
     "cross_entropy",
     "decode_attention",
-    "entry",
-    "export_table",
     "gated_matmul",
     "grouped_matmul",
-    "import_table",
     "layer_norm",
     "matmul",
-    "names",
     "prefill_attention",
-    "quantize",
     "quantized_matvec",
-    "readme",
     "rms_norm",
     "scaled_matmul",
     "softmax",
     "tune",
 ]
+
+__all__ = ["Packed", "Quantized", "entry", "export_table", "import_table", "names", "quantize", "readme", *_FUNCTIONS]
+
+load_lazily(__name__, dict.fromkeys(_FUNCTIONS, sys.modules["ptxlab"].SERVICES["functions"]))
 
 _HERE = Path(__file__).parent
 

@@ -13,7 +13,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from ptxlab.project.compiler_options import rooted, unsafe_option
 from ptxlab.project.paths import matches
 from ptxlab.project.selection import Selection, is_always_shown, is_among, is_selected, wrong_word
 from ptxlab.report import Diagnostic
@@ -129,14 +128,14 @@ class _Table:
     def wrong(self, what: str) -> ProjectError:
         return ProjectError(f"`{self.file}`: `[tool.ptxlab]`: {what}")
 
-    def texts(self, key: str, example: str, value: Any = None) -> tuple[str, ...]:
+    def texts(self, key: str, example: str, value: object = None) -> tuple[str, ...]:
         """A list of texts."""
         found = self.values.get(key, []) if value is None else value
         if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
             raise self.wrong(f'`{key}` is a list of texts: ["{example}"]')
         return tuple(found)
 
-    def codes(self, key: str, value: Any = None) -> tuple[str, ...]:
+    def codes(self, key: str, value: object = None) -> tuple[str, ...]:
         """A list of codes of diagnostics, or patterns of them."""
         found = self.texts(key, "unreachable-code", value)
         wrong = wrong_word(found, is_ignored=key != "select")
@@ -154,6 +153,10 @@ class _Table:
         raise self.wrong(f"there is no target `{target}`" + (f"; did you mean `{close}`?" if close else ""))
 
     def compiler_options(self) -> tuple[str, ...]:
+        if "cuda-options" not in self.values:
+            return ()
+        from ptxlab.project.compiler_options import rooted, unsafe_option  # few projects set any
+
         options = self.texts("cuda-options", "-Iinclude")
         unsafe = unsafe_option(options)
         if unsafe is not None:
