@@ -70,12 +70,16 @@ class _Maker:
         if depth == 0:
             return r.choice(leaves)
         kind = r.choice(
-            ["two"] * 6 + ["one", "chosen", "field", "narrow", "sum", "three", "placed", "compared", "funnel"]
+            ["two"] * 6
+            + ["one", "chosen", "field", "narrow", "sum", "three", "placed", "compared", "funnel"]
+            + ["seldom"] * 2
         )
         found, a = self.fresh(width), self.value(leaves, width, depth - 1)
         b = self.value(leaves, width, depth - 1) if r.random() < 0.4 else str(self.constant(width))
         sign = r.choice("us")
-        if kind == "two" or (width == 16 and kind in ("field", "three", "placed", "funnel", "narrow")):
+        if kind == "seldom" and width == 32:
+            self.seldom(found, a, b, sign)
+        elif kind == "two" or (width == 16 and kind in ("field", "three", "placed", "funnel", "narrow")):
             name = r.choice(TWO)
             if name in ("shl", "shr"):
                 b = (
@@ -84,7 +88,7 @@ class _Maker:
                     else self.value(leaves, 32, 0)
                 )
             if name in ("div", "rem"):
-                b = str(r.choice([1, 2, 3, 5, 8, 16, 7]))  # of 0, what comes is not said
+                b = str(r.choice([1, 2, 3, 5, 8, 16, 7, -1, -3, -8]))  # of 0, what comes is not said
             type = f"b{width}" if name in ("and", "or", "xor", "shl") else f"{sign}{width}"
             self.emit(f"{name}.{type} {found}, {a}, {b};")
         elif kind == "one":
@@ -119,6 +123,40 @@ class _Maker:
                 f"cvt.u64.u32 {found}, %r{self.count - 1};" if width == 64 else f"mov.b32 {found}, %r{self.count};"
             )
         return found
+
+    def seldom(self, found: str, a: str, b: str, sign: str) -> None:
+        """An instruction on 32 bits that few kernels have."""
+        r, n = self.random, self.count
+        one, more, place = (str(self.constant(32)) for _ in range(3))
+        mode = r.choice(["", "", ".f4e", ".b4e", ".rc8", ".rc16", ".ecl"])
+        count, way = r.choice(["%t", "3", "30", "40"]), r.choice(["wrap", "clamp"])
+        lines = [
+            f"prmt.b32{mode} {found}, {a}, {b}, {r.randrange(1 << 16)};",
+            f"mul24.{r.choice(['lo', 'hi'])}.{sign}32 {found}, {a}, {b};",
+            f"mad24.lo.{sign}32 {found}, {a}, {b}, {one};",
+            f"sad.{sign}32 {found}, {a}, {b}, {one};",
+            f"slct.b32.s32 {found}, {a}, {one}, {b};",
+            f"{r.choice(['brev', 'cnot'])}.b32 {found}, {a};",
+            f"bfind{r.choice(['', '.shiftamt'])}.{sign}32 {found}, {a};",
+            f"cvt.{sign}16.{sign}32 %h{n}, {a};\n    mul.wide.{sign}16 {found}, %h{n}, {r.choice([3, -3, 300])};",
+            f"mul.wide.{sign}32 %d{n}, {a}, {b};\n    shr.{sign}64 %d{n}, %d{n}, {r.choice([0, 1, 31, 32, 40])};"
+            f"\n    cvt.u32.u64 {found}, %d{n};",
+            f"{r.choice(['add', 'sub'])}.sat.s32 {found}, {a}, {b};",
+            f"cvt.sat.{r.choice(['u8', 's8', 'u16', 's16'])}.{sign}32 {found}, {a};",
+            f"mov.b64 %d{n}, {{{a}, {r.choice(['%t', '%n'])}}};\n    shr.u64 %d{n}, %d{n}, {r.choice([1, 16, 31, 33])};"
+            f"\n    mov.b64 {{{found}, _}}, %d{n};",
+            f"mov.b32 {{%h{n}, _}}, {a};\n    mov.b32 {found}, {{%h{n}, %h{n}}};",
+            f"dp4a.{sign}32.{r.choice('us')}32 {found}, {a}, {b}, {one};",
+            f"dp2a.{r.choice(['lo', 'hi'])}.{sign}32.{r.choice('us')}32 {found}, {a}, {b}, {one};",
+            f"szext.{way}.{sign}32 {found}, {a}, {r.choice([0, 1, 5, 31, 32, 40])};",
+            f"bmsk.{way}.b32 {found}, {count}, {r.choice(['%t', '5', '32'])};",
+            f"set.{r.choice(['lt', 'eq', 'ge'])}.u32.{sign}32 {found}, {a}, {b};",
+            f"add.cc.u32 {found}, {a}, {more};\n    addc.u32 {found}, {b}, {place};",
+            f"sub.cc.u32 {found}, {a}, {more};\n    subc.u32 {found}, {b}, {place};",
+            f"mad.hi.{sign}32 {found}, {a}, {b}, {one};",
+            f"{r.choice(['min', 'max'])}.{sign}32 {found}, {a}, {b};\n    shl.b32 {found}, {found}, {count};",
+        ]  # fmt: skip
+        self.emit(r.choice(lines))
 
     def narrow(self, given: str) -> str:
         self.count += 1

@@ -1,7 +1,10 @@
 """Whether mutants of pipelined kernels are proved: each order removed, each count, byte, parity and stage changed.
 
-    python -m tests.prove.pipelines --processes 16 --output pipelines.json
+    python -m tests.prove.pipelines --processes 16 --output pipelines.jsonl
     python -m tests.prove.pipelines specialized --every 5
+
+They come in an order that is shuffled, so those that are judged in the time given are a fair sample; what is in the
+file of results is not judged again.
 
 What is proved is run with the example and its neighbors and schedules, and no run may go wrong. A mutant that is proved
 and runs right is printed: it has to be equivalent, for the reason that its `Pipeline` says.
@@ -11,16 +14,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import ptxlab
-from ptxlab.kernels import tcgen05_gemm, wgmma_steps
+from ptxlab.kernels import tcgen05_gemm, wgmma_gemm, wgmma_steps
 from ptxlab.kernels.tcgen05_gemm.parts import Shape as TensorShape
 from ptxlab.kernels.wgmma_steps.parts import Shape
 from ptxlab.learn import text_of
@@ -72,6 +77,12 @@ def persistent(k: int) -> Launch:
     """Step 4 of `wgmma_steps`: two tiles and more for one block."""
     a, b, d = (np.zeros(shape, np.float16) for shape in ((256, k), (128, k), (256, 128)))
     return wgmma_steps.product(a, b, d, "persistent", Shape(128, 64, stages=2, groups=2), blocks=1)
+
+
+def gemm(k: int) -> Launch:
+    """`wgmma_gemm`, persistent: a producer and a warpgroup, several tiles for one block."""
+    a, b, d = (np.zeros(shape, np.float16) for shape in ((128, k), (128, k), (128, 128)))
+    return replace(wgmma_gemm.product(a, b, d, wgmma_gemm.SMALL), grid=1)
 
 
 def tensor_memory(step: str, tiles: int = 1) -> Callable[[int], Launch]:
@@ -217,6 +228,7 @@ PIPELINES = {
     ),
     "specialized": Pipeline(specialized, [*STORED, "k >= 1"], (64, 128, 192, 448), LATE),
     "persistent": Pipeline(persistent, SIZES, (64, 128, 192, 448)),
+    "gemm": Pipeline(gemm, SIZES, (64, 128, 192, 448)),
     "tcgen05 persistent": Pipeline(tensor_memory("persistent", 3), SIZES, (64, 128, 192, 448), ADDS),
     "tcgen05 one_tile": Pipeline(tensor_memory("one_tile"), [*STORED, "k >= 1"], (64, 128, 320), (*ADDS, MORE)),
     "tcgen05 ring": Pipeline(tensor_memory("ring"), [*STORED, "k >= 1"], (64, 128, 192, 448), ADDS),
@@ -292,24 +304,28 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e6, help="after which those under way are stopped")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
+    output: Path | None = given.output
+    rows = [json.loads(line) for line in output.read_text().splitlines()] if output and output.exists() else []
+    known = {(row["kernel"], row["number"]) for row in rows}
     chosen = []
     for name in given.kernels:
         count = len(mutants(text_of(PIPELINES[name].launch(PIPELINES[name].sizes[-1]))))
         chosen += [(name, number) for number in range(given.first, count, given.every)]
+    random.Random(0).shuffle(chosen)
     counts: Counter[str] = Counter()
-    proved = []
-    for number, row in enumerate(results(judge, chosen, given.processes, given.seconds), 1):
-        if number % 20 == 0:
-            print(number, "of", len(chosen), flush=True)
+    left = [one for one in chosen if one not in known]
+    for row in results(judge, left, given.processes, given.seconds):
+        rows.append(row)
+        if output is not None:
+            with output.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+    for row in rows:
         counts[f"{row['kernel']} {row['level']}"] += 1
         if row["level"] == "proved":
-            proved.append(row)
             word = "proved, but wrong" if row["wrong"] else "proved, with a reason" if row["reason"] else "proved"
             counts[word] += 1
-            print(f"{word}: {row}", flush=True)
-    print(dict(counts))
-    if given.output is not None:
-        given.output.write_text(json.dumps({"counts": counts, "proved": proved}, indent=1))
+            print(f"{word}: {row}")
+    print(len(rows), "of", len(chosen), dict(counts))
 
 
 if __name__ == "__main__":

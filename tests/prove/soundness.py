@@ -1,6 +1,7 @@
 """Whether what is proved is true: random kernels, and mutants of those that are proved, are run.
 
     python -m tests.prove.soundness --kernels 2000 --mutants 2000 --processes 16 --output FILE
+    python -m tests.prove.soundness --join FILE FILE --output FILE
 
 A kernel that is proved is launched with several grids, sizes and schedules, with all detectors, and its smallest
 launches are explored: all schedules that differ, up to a limit. A mutant of a proved kernel loses a barrier or a wait,
@@ -167,6 +168,15 @@ def judge(given: tuple[int, int]) -> list[dict[str, Any]]:
     return rows
 
 
+def joined(paths: list[Path]) -> dict[str, Any]:
+    """What was found in several parts, with the sums of their counts."""
+    parts = [json.loads(path.read_text()) for path in paths]
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update(part["counts"])
+    return {"counts": counts, "parts": parts}
+
+
 def main() -> None:
     """Judge all, print what is wrong, and write the numbers."""
     parser = argparse.ArgumentParser()
@@ -176,7 +186,11 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=1e6, help="after which those under way are stopped")
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--join", type=Path, nargs="*", help="what was written before, as one; nothing is judged")
     given = parser.parse_args()
+    if given.join:
+        given.output.write_text(json.dumps(joined(given.join), indent=1) + "\n")
+        return
     each = -(-given.mutants * 4 // given.kernels)  # at least a quarter is proved
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []

@@ -26,6 +26,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import ptxlab
+from ptxlab.measure.machine import commit
 from ptxlab.toolchain import find
 from tests.prove.pool import results
 
@@ -97,6 +98,7 @@ def judge(one: Stranger, timeout: float) -> list[dict[str, Any]]:
                 shared=DYNAMIC if has_dynamic else 0,
                 assume=assume,
                 bounds=False,
+                replays=one.is_twin or bool(assume),
                 timeout=timeout,
             )
             row |= {"grid": "any" if not assume else grid, "level": found.level}
@@ -171,7 +173,8 @@ def main() -> None:
     }
     print(json.dumps(result, indent=2))
     if given.output is not None:
-        given.output.write_text(json.dumps({"summary": result, "rows": rows}, indent=1) + "\n")
+        written = {"commit": commit(), "summary": result, "rows": rows}
+        given.output.write_text(json.dumps(written, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ ROW = {"rows": 3, "columns": 70, "type": "f32"}
 BULK = pytest.mark.bulk
 GALLERY = [
     ("vector_addition", {"n": 1000}, "one element a thread"),
+    ("vector_addition", {"n": 1}, "one element a thread"),
     pytest.param("vector_addition", {"n": 3000}, "four elements a thread", marks=BULK),
     ("softmax", ROW, "plain"),
     ("rms_norm", ROW, "plain"),
@@ -134,6 +135,43 @@ def test_wrapping_is_not_overlooked() -> None:
 
 
 @needs_solver
+@needs_solver
+def test_wrapping_in_a_later_turn_is_not_overlooked() -> None:
+    """An index that does not wrap in the first turn of a loop does in the third: it is that of another thread."""
+    body = """mov.u32 %r1, 0; ld.param.u32 %r2, [a]; ld.param.u32 %r3, [b]; add.u32 %r2, %r2, %r3;
+        add.u32 %r2, %r2, %t; and.b32 %r4, %t, 16;
+loop: mul.lo.u32 %r5, %r1, STEP; add.u32 %r5, %r5, %r2;
+        setp.eq.u32 %p1, %r4, 0; @%p1 bra low; setp.ge.u32 %p2, %r5, %n; @%p2 bra next;
+        mul.wide.u32 %d1, %r5, 4; add.u64 %d1, %d1, %x;
+st.global.u32 [%d1], %t;
+bra next;
+        low: setp.ge.u32 %p2, %r2, %n; @%p2 bra next; mul.wide.u32 %d1, %r2, 4; add.u64 %d1, %d1, %x;
+        st.global.u32 [%d1], %t;
+next: bar.sync 0; add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, %n; @%p3 bra loop;"""
+    parameters = ".param .u64 x, .param .u32 n, .param .u32 a, .param .u32 b"
+    assumed = ["n <= len(x)", "a + b < 100", "grid.x == 1"]
+    for step, level in ((1431655760, "not-proved"), (0, "proved")):  # three times the first is 2^32 - 16
+        own = kernel(body.replace("STEP", str(step)), parameters, ".reqntid 32")
+        assert ptxlab.prove(own, assume=assumed, replays=False).level == level
+    found = kernel(body.replace("STEP", "1431655760"), parameters, ".reqntid 32").launch(
+        1, 32, [np.zeros(64, np.uint32), 64, 1, 1], device="cpu", on_error="collect"
+    )
+    assert [one.code for one in found.diagnostics] == ["data-race"]
+
+
+@needs_solver
+def test_a_form_that_does_not_hold_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forms of registers in a loop are guesses: a wrong one is found by induction."""
+    body = "mov.u32 %r1, 0;\nloop: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, %n; @%p1 bra loop;"
+    body += " and.b32 %r2, %r1, 31; mov.u32 %r3, tile; mad.lo.u32 %r3, %r2, 4, %r3; ld.shared.u32 %r4, [%r3];"
+    execution = import_module("ptxlab.prove.execution")
+    right = execution.closed_form
+    assert ptxlab.prove(kernel(body), replays=False).level == "proved"
+    monkeypatch.setattr(execution, "closed_form", lambda *given: None if right(*given) is None else given[1])
+    found = ptxlab.prove(kernel(body), replays=False)
+    assert [gap.kind for gap in found.gaps] == ["loop"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -147,6 +185,34 @@ def test_contracts_that_cannot_be_read(text: str, message: str) -> None:
     with pytest.raises(ContractError, match=r"^prove: ") as raised:
         ptxlab.prove(kernel(""), assume=text)
     assert message in str(raised.value)
+
+
+@needs_solver
+@pytest.mark.parametrize(
+    ("assume", "message"),
+    [
+        (["n >= 512", "grid.x == 1", "n < 100"], "`n >= 512` and `n < 100`, with integers from 0 to 2^31 - 1"),
+        ("n < 0", "`n < 0`, with integers from 0 to 2^31 - 1"),
+        ("grid.x == 0", "`grid.x == 0`"),
+        ("block.x == 32", "`block.x == 32`"),
+        ("n * n == 3", "`n * n == 3`, with integers from 0 to 2^31 - 1"),
+        (["len(x) == n", "len(x) > n"], "`len(x) == n` and `len(x) > n`, with integers from 0 to 2^31 - 1"),
+    ],
+)
+def test_of_no_launch_nothing_is_proved(assume: str | list[str], message: str) -> None:
+    with pytest.raises(ContractError) as raised:
+        ptxlab.prove(kernel("ld.global.u32 %r1, [%x];"), assume=assume)
+    assert str(raised.value) == f"prove: no launch meets {message}"
+
+
+@needs_solver
+@pytest.mark.parametrize("assume", ["grid.y == 2", "grid.z == 2", "grid.x == 16", "n >= 512", "grid.x >= 5"])
+def test_launches_as_large_as_is_assumed(assume: str) -> None:
+    """Blocks of any dimension race; the launch that shows it is as large as it must be."""
+    number = "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; add.u32 %r1, %r1, %r2; mov.u32 %r2, %ctaid.z;"
+    body = f"{number} add.u32 %r1, %r1, %r2; setp.eq.u32 %p1, %t, 0; @%p1 st.global.u32 [%x], %r1;"
+    found = ptxlab.prove(kernel(body), assume=assume, bounds=False)
+    assert found.level == "counterexample", str(found)
 
 
 @needs_solver

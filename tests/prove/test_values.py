@@ -29,6 +29,10 @@ PLACE = "mov.u32 %r0, tile; and.b32 %r1, %t, 31; mad.lo.u32 %r1, %r1, 4, %r0; ma
 FIRST = "st.shared.u32 [%r2], %t; bar.sync 0;"
 SUM = "".join(f"shfl.sync.bfly.b32 %r4, %r3, {1 << n}, 31, -1; add.u32 %r3, %r3, %r4;\n" for n in range(5))
 
+SHUFFLED = """mov.u32 %r0, tile; shr.u32 %r1, %t, BY; shfl.sync.idx.b32 %r2, %r1, 16, 31, -1;
+mad.lo.u32 %r3, %r2, 32, %t; mul.lo.u32 %r4, %r1, 32; sub.u32 %r3, %r3, %r4; mad.lo.u32 %r3, %r3, 4, %r0;
+st.shared.u32 [%r3], %t;"""
+
 
 @needs_solver
 @pytest.mark.parametrize(
@@ -50,6 +54,7 @@ SUM = "".join(f"shfl.sync.bfly.b32 %r4, %r3, {1 << n}, 31, -1; add.u32 %r3, %r3,
         (f"{PLACE} {FIRST} ld.shared.u32 %r3, [%r0+8]; bar.sync 0; st.shared.u32 [%r0], %r3;",
          f"{PLACE} {FIRST} ld.shared.u32 %r3, [%r2]; and.b32 %r3, %r3, 63; mad.lo.u32 %r3, %r3, 4, %r0; "
          "ld.shared.u32 %r3, [%r3]; bar.sync 0; st.shared.u32 [%r0], %r3;", "race shared"),
+        (SHUFFLED.replace("BY", "5"), SHUFFLED.replace("BY", "4"), "race shared"),
         *((NESTED.replace("INNER", inner).replace("START", "%n"), NESTED.replace("INNER", inner).replace("START", "%t"),
            "barrier") for inner in (COUNTED, CHANGED, CHANGED.replace("%r4, 5", "%r4, %n"))),
     ],

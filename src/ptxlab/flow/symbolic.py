@@ -257,8 +257,8 @@ class Symbolic(Engine[Linear]):
             first, second = second, first
         if not second.is_constant or not first.fits(step.of) or first.bounds[0] < 0:
             return None
-        number = wrap(second.constant, step.of)
-        is_mask = step.operation == "&"
+        is_mask, has_sign = step.operation == "&", step.of.kind == "s" and step.operation in ("//", "%")
+        number = second.as_type(step.of).constant if has_sign else wrap(second.constant, step.of)
         keeps_high = is_mask and number >> (step.of.width - 1)
         divisor = (1 << number) if step.operation == ">>" else number + 1 if is_mask else number
         if keeps_high:

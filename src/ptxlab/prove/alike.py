@@ -110,8 +110,8 @@ class Alike:
         if match is None or instruction.guard is not None:
             return own
         e = match.effects
-        if e.steps or e.barrier or e.fences or e.carry or e.elects:
-            return own
+        if e.steps or e.barrier or e.fences or e.carry or e.elects or e.uniform:
+            return own  # not of its operands only: `activemask` has none
         writes = self.facts.effects.writes[at]
         is_shuffle = self.facts.operation(at) is Operation.SHUFFLE
         if self.facts.loaded_parameter(at, register) is not None:

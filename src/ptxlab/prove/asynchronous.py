@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .effects import Effects
 
 STRONG = "relaxed.cluster"  # operations of mbarriers do not race with each other
+BULK = 16  # bytes that a bulk copy copies multiples of
 GROUPS = {"async_copy": ("async_copy",), "bulk": ("bulk", "bulk.read"), "wgmma": ("wgmma",)}
 
 
@@ -116,6 +117,8 @@ class Asynchronous:
         is_lent = is_load and self.terms.ranks > 1 and match.effects.accesses[1].space == "shared"
         if size is None or is_lent or not (is_load or modifiers.bulk_group):
             raise self._unsupported(here)
+        if size % BULK:
+            raise UnsupportedError(here.at, f"a copy of {size} bytes, which are not a multiple of {BULK}")
         if "map" in accesses:
             read, coordinates = self.effects.registers.read, coordinates_of(self._operand(here, match, "map"))
             values = [read(here.at, one, WORD, here.state, here.loops) for one in coordinates]

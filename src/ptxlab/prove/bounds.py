@@ -7,9 +7,10 @@ from typing import Any
 
 from ptxlab.flow.symbolic import LONG, WORD
 
-from .integers import Poly
 from .intervals import Pair, Reached
+from .lemmas import extents, multiples, products
 from .objects import Group, Object, Objects
+from .polynomials import Poly
 from .questions import Obligation, Questions
 from .reasons import why
 from .solver import z3
@@ -75,7 +76,7 @@ class Bounds:
         return Obligation("bounds", group.lines, "open", about, reason, help,
                           again=lambda limit: self._outside(group, limit, True)[1])  # fmt: skip
 
-    def _outside(self, group: Group, milliseconds: int, products: bool = False) -> tuple[str, Any]:
+    def _outside(self, group: Group, milliseconds: int, is_model: bool = False) -> tuple[str, Any]:
         """Whether a thread can be outside of an object, by integers."""
         pair, access = Pair(None, ({}, {}), same_block=True), group.first
         highest = max(distance for distance, _ in group.distances) + access.bytes - group.distances[0][0]
@@ -84,7 +85,7 @@ class Bounds:
         self.questions.enter(t, pair, 0, access.path, access.segment.loops, [group.offset])
         start = t.number(group.offset.as_type(_UNSIGNED[group.offset.type.width]))
         inside = space.at_most(start.plus(Poly.of(highest)), self.questions.length(group.object))
-        lemmas = space.products() if products else [*space.extents(start), *space.lemmas()]
+        lemmas = space.products() if is_model else space.lemmas(extents(space, start), products(space))
         return self.questions.clock.check([*t.facts, z3.Not(inside), *lemmas, *space.facts], milliseconds)
 
     def _alignment(self, group: Group, milliseconds: int) -> Obligation:
@@ -128,4 +129,6 @@ class Bounds:
             return "unsat", None
         rests = [space.divided(one, access.align)[1] for one in starts]
         wrong = z3.Or(*(space.formula(rest) != 0 for rest in rests))
-        return self.questions.clock.check([*t.facts, *space.multiples(), *space.facts, wrong], milliseconds)
+        return self.questions.clock.check(
+            [*t.facts, *space.lemmas(multiples(space)), *space.facts, wrong], milliseconds
+        )

@@ -18,7 +18,8 @@ from keyword import iskeyword
 from math import prod
 from typing import Any
 
-from .integers import Poly, Space
+from .integers import Space
+from .polynomials import Poly
 from .solver import z3
 from .terms import AXES, LARGEST
 
@@ -186,12 +187,13 @@ _EMPTY = Space()
 
 
 def length_guesses(name: str, example: Example, block: tuple[int, int, int]) -> Iterator[str]:
-    """What the length of an array may be a product of: sizes first, then the grid, then the number that it is."""
+    """What the length of an array may be a product of: sizes above 1, the grid, any sizes; or the number that it is."""
     length = example.lengths[name]
     sizes = {one: value for one, value in example.numbers.items() if value > 1}
     blocks = {f"grid.{axis}": extent for axis, extent in zip(AXES, example.grid, strict=True)}
     threads = prod(block)
     pools = [sizes, sizes | {one: extent for one, extent in blocks.items() if extent > 1 or one == "grid.x"}]
+    pools.append({one: value for one, value in example.numbers.items() if value > 0} | {"grid.x": blocks["grid.x"]})
     seen: set[str] = set()
     for pool in pools:
         for count in range(1, MOST_FACTORS + 1):

@@ -12,12 +12,14 @@ from ptxlab.isa.types import Type
 
 from .alike import Alike
 from .asynchronous import Asynchronous
-from .registers import Registers
+from .registers import UNCHANGED, Registers
 from .segments import Access, Decision, Here, Notes, Path, Segment, UnsupportedError, joined
 from .tensor_memory import Allocation
 from .terms import TRUE, is_certain, without_rank
 
 VISIBLE = ("shared", "global", "const")  # to all threads of a block
+BARRIERS = 16  # of a block, by their numbers
+PROXY = "proxy"  # of a fence between the proxies, before the state space that it is for
 
 
 class Effects:
@@ -47,8 +49,15 @@ class Effects:
         if effects.does("textures", "look_up") and not effects.accesses:
             self.notes.reads_textures = True
             return here.segment
-        if any(fence.startswith("proxy") for fence in effects.fences):
-            self.notes.event("fence", here)
+        fenced = frozenset(
+            space for fence, _, space in (one.partition(".") for one in effects.fences) if fence == PROXY
+        )
+        if fenced:
+            self.notes.event("fence", here, spaces=fenced)
+        if effects.more_registers or effects.fewer_registers:
+            count = self.operand(here, match, "count")
+            assert count is not None
+            self.notes.event("raise" if effects.more_registers else "lower", here, bytes=count.constant)
         segment = self._collective(here, match) if effects.converges else here.segment
         if effects.steps:
             return self.asynchronous.happen(here._replace(segment=segment), match)
@@ -58,7 +67,7 @@ class Effects:
             if access.is_async or access.bytes is None or (access.kind == "update" and effects.converges):
                 raise UnsupportedError(at, f"`{text}` is not followed")
             address = self.access(here, match, access.operand, access.kind, access.space, access.bytes, access.order)
-            if access.order == "weak" and here.segment.accesses[-1].space in VISIBLE:
+            if access.order in UNCHANGED and here.segment.accesses[-1].space in VISIBLE:
                 self._alike.addresses[at] = address, here.loops
             if access.kind == "store" and not effects.converges:  # lanes store parts of what others give
                 here.segment.accesses[-1].alike = self._alike.stored(at, match)
@@ -75,7 +84,8 @@ class Effects:
         """Whether an instruction does nothing but compute."""
         if id(match) not in self._plain:
             e = match.effects
-            self._plain[id(match)] = not (e.accesses or e.steps or e.barrier or e.converges or e.fences)
+            self._plain[id(match)] = not (e.accesses or e.steps or e.barrier or e.converges or e.fences
+                                          or e.more_registers or e.fewer_registers)  # fmt: skip
         return self._plain[id(match)]
 
     def operand(self, here: Here, match: Match, name: str, type: Type = WORD) -> Linear | None:
@@ -96,8 +106,12 @@ class Effects:
             return self._barrier_of_part(here, number, count)
         if number is None or not is_certain([number], here.loops):
             raise UnsupportedError(at, "the number of the barrier may differ between threads")
+        if not 0 <= number.bounds[0] <= number.bounds[1] < BARRIERS:
+            raise UnsupportedError(at, f"the number of the barrier may be above {BARRIERS - 1}")
         if count is not None and (not count.is_constant or count.constant != prod(self.terms.block)):
             raise UnsupportedError(at, "the number of threads of this barrier is not a constant")
+        if count is not None and count.constant % 32:
+            raise UnsupportedError(at, f"a barrier for {count.constant} threads, which are not whole warps")
         after = self._after(here, number)
         if here.guard == TRUE:
             return after
@@ -116,7 +130,6 @@ class Effects:
 
     def _barrier_of_cluster(self, here: Here, match: Match) -> Segment:
         """Note a barrier of the cluster where threads wait at it, at once after they have arrived."""
-        modifiers = match.candidate.modifiers
         if match.effects.waits:
             if here.at not in self._awaited:
                 raise UnsupportedError(here.at, "a wait without an arrival before it is not followed")
@@ -127,7 +140,7 @@ class Effects:
         after = self.facts.matches[at] if at < len(self.facts.instructions) else None
         is_next = after is not None and after.effects.barrier == "cluster" and after.effects.waits
         is_next &= self.facts.flow.block_at(at) == self.facts.flow.block_at(here.at)
-        if modifiers.sem == "relaxed" or not is_next:
+        if not match.effects.orders or not is_next:
             raise UnsupportedError(here.at, "an arrival is followed that releases, with its wait at once after it")
         self._awaited.add(at)
         return here.segment
@@ -191,8 +204,8 @@ class Effects:
                 is_own = space is None or without_rank(address)[1] in (None, self.terms.rank())
                 if not is_own and "shared::cluster" not in instruction.opcode.text:
                     raise UnsupportedError(at, "the address is in another block, the state space is `shared::cta`")
-                data = next((one for one in match.expected if one.kind == "value" and one.type is not None), None)
-                element = data.type.width // 8 if data is not None and data.type is not None else bytes
+                types = [one.type for one in match.expected if one.kind == "value" and one.type is not None]
+                element = 4 if match.effects.steps else types[0].width // 8 if types else bytes
                 self.put(here, kind, space, bytes, align, max(1, min(element, bytes)), order, address,
                          is_collective=match.effects.converges, unit=unit)  # fmt: skip
                 return address

@@ -20,7 +20,8 @@ from ptxlab.isa import Jump
 
 from .cycles import continues, cyclic_forms, cyclic_term
 from .effects import Effects
-from .loops import closed_form, continued, limits_of, most_turns, spread
+from .forms import closed_form, limits_of, most_turns
+from .loops import continued, spread
 from .registers import Registers
 from .segments import Arrival, Here, Notes, Path, Segment, State, UnsupportedError, joined
 from .solver import Clock
@@ -270,10 +271,10 @@ class Execution:
             for at, total in ((at, total) for at, total in counts.items() if at in inner):
                 ((atom, _),) = total.terms
                 assert isinstance(atom.detail, Symbol)
-                now = total.plus(inner[at].counter).plus(linear(LONG, 1))
-                loop.changes.append((atom.detail, linear(LONG, 0), now))
+                loop.totals[atom] = total.plus(inner[at].counter).plus(linear(LONG, 1))
+                loop.changes.append((atom.detail, linear(LONG, 0), loop.totals[atom]))
             stays = [one for one in path if one not in here.path]
-            loop.entry, loop.stays, loop.repeats = here.path, tuple(stays), True
+            loop.stays, loop.repeats = tuple(stays), True
             loop.facts.append(continued(terms, loop, stays))
             loop.limits += limits_of(terms, loop, stays)
             for arrival in back:
@@ -282,6 +283,8 @@ class Execution:
             for symbol in symbols.values():
                 symbol.is_uniform = False
         self.notes.loops.append(loop)
+        loop.entry = here.path
+        loop.forms = [(form, here.state[r], after.get(r) if back else None) for r, form in closed.items()]
         loop.exits = tuple(tuple(one for one in arrival.path if one not in here.path) for _, arrival in exits)
         loop.returns = any(segment.exits for segment in self.notes.segments if loop in segment.loops)
         loop.leaving = tuple(one for way in loop.exits for one in way)

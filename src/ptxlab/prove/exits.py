@@ -8,6 +8,7 @@ from typing import Any
 from .copies import FREE, PHASED, Pending, pending
 from .execution import Execution
 from .intervals import Pair
+from .lemmas import products
 from .questions import Obligation, Questions
 from .segments import Access, Path, Segment
 from .terms import without_rank
@@ -69,7 +70,7 @@ def _may_exit(one: Pending, exit: Path, questions: Questions, milliseconds: int)
         t = questions.integers(pair, thread, space, path, loops)
         questions.enter(t, pair, thread, path, loops, [])
         facts += t.facts
-    return questions.clock.check([*facts, *space.lemmas(), *space.facts], milliseconds)[0] != "unsat"
+    return questions.clock.check([*facts, *space.lemmas(products(space)), *space.facts], milliseconds)[0] != "unsat"
 
 
 def copy_at_exit(lines: tuple[int, ...], is_shown: bool, argument: str) -> Obligation:

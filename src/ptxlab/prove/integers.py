@@ -1,18 +1,13 @@
 """Terms as integers: polynomials, of which the solver sees each product of variables as one more variable.
 
 A sum is cut to its width where it cannot be shown that it does not wrap, so the translation is exact. What a linear
-solver does not know of products it is given as lemmas, instances of two facts about integers:
-
-- if p >= 0 and y >= 0, then p * y >= 0, for each comparison p >= 0 of the question and each size y;
-- if a < b and y >= 0, then b * y - a * y >= y (Euclid: digits in a radix y), for what two threads multiply by y.
+solver does not know of products it is given as lemmas, instances of two facts about integers, which `lemmas` chooses.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import combinations
 from math import gcd
 from typing import Any
 
@@ -21,64 +16,14 @@ from ptxlab.flow.ranges import limits
 from ptxlab.flow.steps import Step
 from ptxlab.isa.types import Type
 
+from .lemmas import Lemma, extents, products
+from .polynomials import Monomial, Poly
 from .solver import Clock, z3
 from .translation import Namer, Translation
 
 WRAP_MILLISECONDS = 1_000
 FACTOR_MILLISECONDS = 200
-MOST_LEMMAS, MOST_TERMS = 400, 10
-MOST_LIMIT = 1 << 12  # of a variable whose bound is worth a lemma
 MOST_JOINED = 1 << 20  # what the lower of two numbers that `|` joins is below
-Monomial = tuple[str, ...]
-
-
-class Poly:
-    """A polynomial with integer coefficients; the monomial `()` is the constant."""
-
-    __slots__ = ("terms",)
-
-    def __init__(self, terms: dict[Monomial, int] | None = None) -> None:
-        self.terms = {one: factor for one, factor in (terms or {}).items() if factor}
-
-    @classmethod
-    def of(cls, number: int) -> Poly:
-        """A constant."""
-        return cls({(): number})
-
-    def plus(self, other: Poly, factor: int = 1) -> Poly:
-        """The sum of this and another, times a factor."""
-        terms = Counter(self.terms)
-        for monomial, count in other.terms.items():
-            terms[monomial] += count * factor
-        return Poly(dict(terms))
-
-    def times(self, other: Poly) -> Poly:
-        """The product."""
-        terms: Counter[Monomial] = Counter()
-        for one, count in self.terms.items():
-            for two, factor in other.terms.items():
-                terms[tuple(sorted(one + two))] += count * factor
-        return Poly(dict(terms))
-
-    def coefficient(self, variable: str) -> Poly:
-        """What a variable is multiplied with."""
-        found: dict[Monomial, int] = {}
-        for monomial, factor in self.terms.items():
-            if variable in monomial:
-                rest = list(monomial)
-                rest.remove(variable)
-                found[tuple(rest)] = factor
-        return Poly(found)
-
-    @property
-    def variables(self) -> set[str]:
-        """The variables in it."""
-        return {one for monomial in self.terms for one in monomial}
-
-    @property
-    def key(self) -> frozenset[tuple[Monomial, int]]:
-        """What equal polynomials have in common."""
-        return frozenset(self.terms.items())
 
 
 class Space:
@@ -88,13 +33,12 @@ class Space:
         self.clock = clock or Clock()
         self.bounds: dict[str, tuple[int, int]] = {}
         self.facts: list[Any] = []
-        self._compared: dict[frozenset[tuple[Monomial, int]], Poly] = {}
-        self._monomials: set[Monomial] = set()
+        self.compared: dict[frozenset[tuple[Monomial, int]], Poly] = {}
+        self.monomials: set[Monomial] = set()
         self._bounded: set[Monomial] = set()
-        self._divisions: list[tuple[Poly, int, Poly, Poly]] = []
-        self._quotients: dict[Any, tuple[Poly, Poly, Poly, Poly]] = {}
-        """Divisors that are variables, quotients, remainders, and what is divided."""
-        """By what is divided and the divisor, if that is a variable: the divisor, the quotient, the remainder."""
+        self.divisions: list[tuple[Poly, int, Poly, Poly]] = []
+        self.quotients: dict[Any, tuple[Poly, Poly, Poly, Poly]] = {}
+        """By what is divided and by which variable: that divisor, the quotient, the remainder, what is divided."""
         self._count = 0
         self.sizes: frozenset[str] = frozenset()
         """The variables of all questions, which contracts are about."""
@@ -110,12 +54,9 @@ class Space:
         """A space with the same variables and facts, for another question."""
         found = Space(self.clock)
         found.bounds, found.facts = dict(self.bounds), list(self.facts)
-        found._compared, found._monomials, found._bounded = (
-            dict(self._compared),
-            set(self._monomials),
-            set(self._bounded),
-        )
-        found._divisions, found._quotients = list(self._divisions), dict(self._quotients)
+        found.compared, found.monomials = dict(self.compared), set(self.monomials)
+        found._bounded = set(self._bounded)
+        found.divisions, found.quotients = list(self.divisions), dict(self.quotients)
         found._count = self._count
         found.sizes, found.known_factors, found._given = self.sizes, self.known_factors, self._given
         return found
@@ -136,12 +77,13 @@ class Space:
         """The least and the greatest that a polynomial can be, by the bounds of its variables."""
         low = high = 0
         for monomial, factor in value.terms.items():
-            ends = self._range(monomial)
+            ends = self.range_of(monomial)
             low += min(factor * end for end in ends)
             high += max(factor * end for end in ends)
         return low, high
 
-    def _range(self, monomial: Monomial) -> tuple[int, int]:
+    def range_of(self, monomial: Monomial) -> tuple[int, int]:
+        """The same of a product of variables."""
         low = high = 1
         for name in monomial:
             a, b = self.bounds[name]
@@ -152,11 +94,11 @@ class Space:
     def formula(self, value: Poly) -> Any:
         """A polynomial as a linear term of the solver."""
         products = [monomial for monomial in value.terms if len(monomial) > 1]
-        self._monomials.update(products)
+        self.monomials.update(products)
         for monomial in products:
             if monomial not in self._bounded:
                 self._bounded.add(monomial)
-                self.facts.append(_between("*".join(monomial), *self._range(monomial)))
+                self.facts.append(_between("*".join(monomial), *self.range_of(monomial)))
         return _sum([_part("*".join(monomial), factor) for monomial, factor in value.terms.items()])
 
     def divided(self, value: Poly, divisor: int) -> tuple[Poly, Poly]:
@@ -167,22 +109,22 @@ class Space:
         least, most = self.range(left)
         if least >= 0 and most < divisor:
             return Poly({one: factor // divisor for one, factor in whole.terms.items()}), left
-        known = next((one for one in self._divisions if one[1] == divisor and one[0].key == value.key), None)
+        known = next((one for one in self.divisions if one[1] == divisor and one[0].key == value.key), None)
         if known is not None:
             return known[2:]
         quotient, rest = self.fresh(low // divisor, high // divisor), self.fresh(0, divisor - 1)
         both = quotient.times(Poly.of(divisor)).plus(rest)
         self.facts.append(self.formula(value) == self.formula(both))
-        self._divisions.append((value, divisor, quotient, rest))
+        self.divisions.append((value, divisor, quotient, rest))
         return quotient, rest
 
     def quotient(self, value: Poly, divisor: Poly) -> tuple[Poly, Poly]:
         """Variables for a quotient and a remainder by a variable; what holds of them depends on signs."""
         key = value.key, divisor.key
-        if key not in self._quotients:
+        if key not in self.quotients:
             most = max(0, self.range(value)[1])
-            self._quotients[key] = divisor, self.fresh(0, most), self.fresh(0, most), value
-        return self._quotients[key][1:3]
+            self.quotients[key] = divisor, self.fresh(0, most), self.fresh(0, most), value
+        return self.quotients[key][1:3]
 
     def euclid(self, value: Poly, divisor: Poly) -> tuple[Poly, Poly]:
         """Quotient and remainder of what is not negative by what is above 0; of others, any numbers."""
@@ -193,23 +135,6 @@ class Space:
         self.facts.append(z3.Implies(is_known, z3.And(self.formula(value) == self.formula(both), is_below)))
         return quotient, rest
 
-    def quotients(self) -> list[Any]:
-        """What a linear solver has to know of quotients by variables: two that are equal, times equal divisors, are."""
-        found: list[Any] = []
-        known = list(self._quotients.values())
-        for number, (divisor, quotient, *_) in enumerate(known):
-            for other, second, *_ in known[:number]:
-                products = quotient.times(divisor), second.times(other)
-                gap = quotient.plus(second, -1)
-                same = [self.formula(gap) == 0, *([] if divisor.key == other.key else [self.equal(divisor, other)])]
-                found.append(z3.Implies(z3.And(*same), self.formula(products[0]) == self.formula(products[1])))
-        return found
-
-    def dividends(self) -> Iterator[Any]:
-        """Euclid's lemma for what is divided by variables, as numbers of tiles are: those of two threads."""
-        for one, other in combinations([value for *_, value in self._quotients.values()], 2):
-            yield from self.digits(one, other)
-
     def at_most(self, one: Poly, other: Poly) -> Any:
         """That one polynomial is at most another."""
         difference = other.plus(one, -1)
@@ -217,42 +142,23 @@ class Space:
         if low >= 0 or high < 0:
             return z3.BoolVal(low >= 0)
         for found in (difference, Poly.of(-1).plus(difference, -1)):
-            self._compared.setdefault(found.key, found)
+            self.compared.setdefault(found.key, found)
         return self.formula(difference) >= 0
 
     def equal(self, one: Poly, other: Poly) -> Any:
         """That two polynomials are equal."""
         return z3.And(self.at_most(one, other), self.at_most(other, one))
 
-    def lemmas(self) -> list[Any]:
-        """What a linear solver has to know of products: `p >= 0` implies `p * y >= 0`, where that is about them."""
-        own = set(self._monomials)
-        rests = {rest for monomial in own for rest in _rests(monomial) if self._range(rest)[0] >= 0 and len(rest) < 3}
-        found = self._limits(own)
-        for compared in list(self._compared.values()):
-            for rest in rests:
-                product = compared.times(Poly({rest: 1}))
-                if own.isdisjoint(product.terms) or len(product.terms) > MOST_TERMS:
-                    continue
-                if len(found) < MOST_LEMMAS:
-                    found.append(z3.Implies(self.formula(compared) >= 0, self.formula(product) >= 0))
-        self._monomials = own
-        return found
-
-    def _limits(self, monomials: set[Monomial]) -> list[Any]:
-        """The same of the bounds of variables: if `1 <= x <= 7` and `y >= 0`, then `y <= x * y <= 7 * y`."""
+    def lemmas(self, *chosen: Iterable[Lemma]) -> list[Any]:
+        """Facts about products, as formulas: whichever are chosen, they hold of all integers."""
         found: list[Any] = []
-        for monomial in monomials:
-            for rest in _rests(monomial):
-                (name,) = (Counter(monomial) - Counter(rest)).elements()
-                low, high = self.bounds[name]
-                if self._range(rest)[0] < 0:
-                    continue
-                product, other = self.formula(Poly({monomial: 1})), self.formula(Poly({rest: 1}))
-                if low > 0:
-                    found.append(product >= low * other)
-                if high < MOST_LIMIT:
-                    found.append(product <= high * other)
+        for one in (one for lemmas in chosen for one in lemmas):
+            product = self.formula(one.factor.times(one.other))
+            if one.is_zero:
+                found.append(z3.Implies(self.formula(one.factor) == 0, product == 0))
+            else:
+                given = [self.formula(part) >= 0 for part in one[:2] if self.range(part)[0] < 0]
+                found.append(z3.Implies(z3.And(*given), product >= 0) if given else product >= 0)
         return found
 
     def factors(self, value: Poly, power: int) -> int:
@@ -284,8 +190,8 @@ class Space:
     def distances(self) -> list[Any]:
         """How far apart two quotients by one number are, as a variable: it is bounded where they are not."""
         found: list[Any] = []
-        for number, (value, divisor, quotient, rest) in enumerate(self._divisions):
-            for other, same, before, left in self._divisions[:number]:
+        for number, (value, divisor, quotient, rest) in enumerate(self.divisions):
+            for other, same, before, left in self.divisions[:number]:
                 if same == divisor:
                     self._count += 1
                     apart = z3.Int(f"#{self._count}")
@@ -294,50 +200,9 @@ class Space:
                     found.append(divisor * apart == step)
         return found
 
-    def multiples(self) -> list[Any]:
-        """Of each product with a variable that is divided somewhere, what follows: `y = d * q + r`, so also times x."""
-        found: list[Any] = []
-        for value, divisor, quotient, rest in self._divisions:
-            names = [monomial[0] for monomial in value.terms if len(monomial) == 1]
-            if value.key != Poly({(name,): 1 for name in names}).key or len(names) != 1:
-                continue
-            for monomial in [one for one in self._monomials if names[0] in one]:
-                others = list(monomial)
-                others.remove(names[0])
-                left = Poly({tuple(others): 1}).times(rest)
-                whole = Poly({tuple(others): divisor}).times(quotient).plus(left)
-                found.append(self.formula(Poly({monomial: 1})) == self.formula(whole))
-                found.append(z3.Implies(self.formula(rest) == 0, self.formula(left) == 0))
-        return found
-
     def products(self) -> list[Any]:
         """That the variable of each product is the product: for a model that is a real one."""
         return [z3.Int("*".join(one)) == z3.Product(*map(z3.Int, one)) for one in self._bounded]
-
-    def extents(self, value: Poly) -> Iterator[Any]:
-        """The same for a sum and each product of two sizes, which may be how much there is: `row * n` and `m * n`."""
-        for monomial in [one for one in self._monomials if len(one) == 2]:
-            for size in set(monomial):
-                factors = value.coefficient(size).terms.values()
-                if factors:
-                    yield from self.digits(value, Poly({monomial: gcd(*factors)}))
-
-    def digits(self, one: Poly, other: Poly) -> Iterator[Any]:
-        """Euclid's lemma for two sums: what a size is multiplied with in each is a digit."""
-        sizes = [name for name in one.variables & other.variables if self.bounds[name][0] >= 0]
-        for size in sizes:
-            a, b = one.coefficient(size), other.coefficient(size)
-            if a.terms == b.terms:
-                continue
-            divisor = _common(a, b)
-            a, b = (Poly({m: factor // divisor for m, factor in p.terms.items()}) for p in (a, b))
-            own = Poly({(size,): 1})
-            for low, high in ((a, b), (b, a)):
-                step = high.plus(low, -1).plus(Poly.of(-1))
-                yield z3.Implies(self.formula(step) >= 0, self.formula(step.times(own)) >= 0)
-            gap = a.plus(b, -1)
-            yield z3.Implies(self.formula(gap) == 0, self.formula(gap.times(own)) == 0)
-            yield from self.digits(a, b)  # a digit may be a number with digits, in another radix
 
 
 @lru_cache(1 << 16)
@@ -357,16 +222,6 @@ def _sum(parts: Sequence[Any]) -> Any:
         return parts[0] if parts else z3.IntVal(0)
     terms = (z3.Ast * len(parts))(*(one.as_ast() for one in parts))
     return z3.ArithRef(z3.Z3_mk_add(parts[0].ctx_ref(), len(parts), terms), parts[0].ctx)
-
-
-def _rests(monomial: Monomial) -> set[Monomial]:
-    """A product without one of its factors."""
-    return {monomial[:number] + monomial[number + 1 :] for number in range(len(monomial))}
-
-
-def _common(a: Poly, b: Poly) -> int:
-    """The greatest number that divides all coefficients."""
-    return gcd(*a.terms.values(), *b.terms.values()) or 1
 
 
 class Integers(Translation):
@@ -428,7 +283,7 @@ class Integers(Translation):
         solver.add(*self.facts, *self.space.facts, formula)
         if solver.check() == z3.unsat:
             return False
-        lemmas = [*([] if value is None else self.space.extents(value)), *self.space.lemmas()]
+        lemmas = self.space.lemmas(extents(self.space, value) if value is not None else (), products(self.space))
         solver.add(*lemmas, *self.space.facts)
         return not lemmas or bool(solver.check() != z3.unsat)
 
@@ -479,10 +334,15 @@ class Integers(Translation):
         return None
 
     def _joined(self, parts: Sequence[Linear], step: Step, atom: Atom) -> Poly | None:
-        """Two numbers without a bit in common, as a sum: one is below a power of two that divides the other."""
+        """Two numbers without a bit in common, as a sum: one is below a power of two that divides the other.
+
+        All bits of a number changed, as parities are, are a difference.
+        """
         for low, high in (parts, parts[::-1]):
             below, above = self._unsigned(low), self._unsigned(high)
             most = self.space.range(below)[1]
+            if step.operation == "^" and high.is_constant and most <= high.constant == (1 << most.bit_length()) - 1:
+                return above.plus(below, -1)
             power = 1 << most.bit_length()
             if most > 0 and power <= MOST_JOINED and self._divides(power, above):
                 return self._cut(above.plus(below), step.type, atom)

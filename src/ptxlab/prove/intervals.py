@@ -140,6 +140,11 @@ class Pair:
             return name, 0
         return f"{name}@{thread}", 0
 
+    def fixed(self, thread: int) -> frozenset[tuple[Loop, int, bool]]:
+        """The turns of loops that are numbers in a thread, or at least a number: which, and whether they are it."""
+        turns = [(loop, self._turn(loop, thread)) for loop in self.turns[thread]]
+        return frozenset((loop, turn, not name) for loop, (name, turn) in turns if turn or not name)
+
     def facts(
         self, values: Sequence[Linear], loops: Sequence[Loop], thread: int
     ) -> tuple[list[Linear], list[Linear]]:  # fmt: skip

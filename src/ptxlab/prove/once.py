@@ -17,10 +17,12 @@ from ptxlab.flow.symbolic import LONG, WORD
 
 from .copies import FREE
 from .execution import Execution
-from .integers import Integers, Poly, Space
+from .integers import Integers, Space
 from .intervals import Pair, Reached
+from .lemmas import products, quotients
 from .loops import decisive
 from .objects import Group, Objects
+from .polynomials import Poly
 from .questions import Obligation, Questions
 from .races import Races
 from .solver import z3
@@ -92,7 +94,7 @@ class Once:
         for number, group in enumerate(groups):
             facts += self._missed(number, group, element, size, space)
         status, _ = self.questions.clock.check(
-            [*facts, *space.lemmas(), *space.quotients(), *space.facts], milliseconds
+            [*facts, *space.lemmas(products(space), quotients(space)), *space.facts], milliseconds
         )
         if status == "unsat":
             return Obligation(KIND, lines, "proved", about, argument="integers, the thread of each element")

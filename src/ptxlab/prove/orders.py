@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from ptxlab.flow.expressions import Atom, Linear, linear
 
 from .copies import FREE, PHASED, pending
+from .effects import BARRIERS
 from .execution import Execution
 from .phases import Arriver, Threads, Visit, loop_of, mbarriers
 from .segments import Access, Event, UnsupportedError
@@ -50,8 +51,8 @@ class Known:
     looped: bool
     anchor: Loop | None
     """From the turn after the last of which loop `distance` is counted; None: from that of the place that knows it."""
-    is_fenced: bool
-    """Whether a fence of the proxies is between it and what knows it."""
+    fenced: frozenset[str]
+    """For accesses to which state spaces a fence of the proxies is between it and what knows it."""
     is_ordered: bool
     """Whether a fence of tensor memory is between it and the thread that knows it."""
     is_passed: bool
@@ -172,7 +173,9 @@ class Orders:
                     found[thread // self.threads.own, number] |= 1 << thread
         except LookupError:
             raise UnsupportedError(event.at, "the number of this barrier is not that of a thread") from None
-        for mask in found.values():
+        for (_, number), mask in found.items():
+            if number >= BARRIERS:
+                raise UnsupportedError(event.at, f"the number of this barrier is above {BARRIERS - 1}")
             if mask.bit_count() != event.bytes:
                 reason = f"this barrier expects {event.bytes} threads, and {mask.bit_count()} come to it"
                 raise UnsupportedError(event.at, reason)
@@ -413,6 +416,7 @@ class Orders:
     def _before(self, one: Access, other: Access, start: Place, target: Place, same_thread: bool) -> dict[bool, int]:
         is_tensor = one.space == "tensor"
         needs_fence = not one.unit and one.writes and other.unit in PROXY and not is_tensor
+        wanted = {one.space} - {"generic"} or {"shared", "global"} if needs_fence else set[str]()
         needs_order = is_tensor and bool(other.unit)
         found: dict[bool, int] = {}
         ways: list[tuple[Known | None, int]] = list(self.reached(start).items())
@@ -420,9 +424,7 @@ class Orders:
         for known, distance in ways:
             if known is None and (needs_fence or needs_order):
                 continue
-            if known is not None and (
-                known.is_passed or known.is_fenced < needs_fence or known.is_ordered < needs_order
-            ):
+            if known is not None and (known.is_passed or not wanted <= known.fenced or known.is_ordered < needs_order):
                 continue
             is_own = same_thread or (start.mask == target.mask and start.mask.bit_count() == 1)
             if not self._covers(known, target, one, is_own):
@@ -504,20 +506,20 @@ def split(execution: Execution) -> None:
             segment.accesses[:] = found
 
 
-def _flags(known: Known | None, event: Event, distance: int) -> tuple[bool, bool, bool]:
-    """Of what is known by an event of the threads of what is known: `is_fenced`, `is_ordered`, `is_passed`.
+def _flags(known: Known | None, event: Event, distance: int) -> tuple[frozenset[str], bool, bool]:
+    """Of what is known by an event of the threads of what is known: `fenced`, `is_ordered`, `is_passed`.
 
     What comes by the arrival of a commit is what its thread knew at its last MMA; where it came by, is known anyway. By
     a copy no more comes than that.
     """
     is_own = known is None or known.mask == OWN
-    flags = (False, False, False) if known is None else (known.is_fenced, known.is_ordered, known.is_passed)
-    is_fenced, is_ordered, is_passed = flags
+    fenced = frozenset[str]() if known is None else known.fenced
+    is_ordered, is_passed = (False, False) if known is None else (known.is_ordered, known.is_passed)
     covers = None if known is None else known.event.covers
     if covers is not None and (covers == 0 or (distance == 0 and event.number > covers)):
         is_passed = True
     is_passed |= known is not None and known.event.kind == "copy"
-    return (is_fenced or event.kind == "fence", is_ordered or (is_own and event.kind == "tensor"),
+    return (fenced | event.spaces, is_ordered or (is_own and event.kind == "tensor"),
             is_passed or event.kind == "converge")  # fmt: skip
 
 

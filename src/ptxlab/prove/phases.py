@@ -15,9 +15,10 @@ from math import lcm, prod
 from ptxlab import ir
 from ptxlab.flow.expressions import ADDRESS, Atom, Linear, linear
 from ptxlab.flow.symbolic import LONG
+from ptxlab.isa.chapters.mbarrier import ARRIVALS
 
-from .cycles import period
 from .objects import DYNAMIC
+from .periods import period
 from .segments import Event, Path, UnsupportedError
 from .terms import (
     AXES,
@@ -278,6 +279,8 @@ def mbarriers(threads: Threads, events: Sequence[Event], masks: dict[Event, int]
                 is_one = visit.mask & (visit.mask - 1) == 0
                 if key in found or event.loops or not is_one:
                     raise UnsupportedError(event.at, "an mbarrier that is initialized more than once is not followed")
+                if not 0 < visit.values[0] <= ARRIVALS:
+                    raise UnsupportedError(event.at, f"an mbarrier cannot expect {visit.values[0]} arrivals a phase")
                 found[key] = Mbarrier(key, event.line, visit.values[0], event, visit.mask)
     for key, all in coming.items():
         if key not in found:

@@ -8,6 +8,7 @@ from .barriers import Barriers
 from .bounds import Bounds
 from .execution import Execution
 from .exits import copy_at_exit, show_exits, show_presence
+from .induction import show_loop
 from .initialized import Initialized
 from .objects import Object, Objects
 from .once import Once
@@ -19,6 +20,7 @@ from .rings import Rings, show_circles
 from .segments import Access, UnsupportedError
 from .solver import Clock
 from .tensors import Tensors
+from .warp_registers import show_registers
 
 
 class Proof:
@@ -71,9 +73,15 @@ class Proof:
         """Show that accesses are aligned."""
         return Bounds(self.objects, self.questions).show_alignment(milliseconds)
 
+    def show_loops(self, milliseconds: int) -> None:
+        """Show that registers are what they are taken to be in each turn of a loop."""
+        for loop in self.execution.notes.loops:
+            self.obligations += show_loop(loop, self.execution.terms, self.questions, milliseconds)
+
     def show_barriers(self, milliseconds: int) -> None:
         """Show that all threads of a block take the same decisions on the way to each barrier."""
         self.obligations += Barriers(self.execution, self.questions).show(milliseconds)
+        self.obligations += show_registers(self.execution)
 
     def show_mbarriers(self, milliseconds: int) -> None:
         """Show that waits at mbarriers are for the phases that they are taken for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ctypes import ArgumentError
 from dataclasses import dataclass
 from math import prod
@@ -21,6 +21,7 @@ from ptxlab.measure import Launch
 from .contracts import Example, Names, grid_guesses, least_guesses, length_guesses, multiple_guesses, ranges_of
 from .execution import Execution
 from .objects import Object
+from .possible import require_possible
 from .proof import Proof
 from .questions import PATIENT, QUICK, Obligation
 from .replay import UNORDERED, WRONG, replay, wrong_in
@@ -30,6 +31,7 @@ from .terms import AXES, LARGEST, CopiedBox, Terms, leaves
 from .verdict import OPEN, PROVED, REFUTED, Counterexample, Gap, Verdict, count
 
 SMALL_GRID, SMALL_NUMBER, SMALL_LENGTH = 3, 300, 1 << 16  # of a launch that is replayed
+SCALES = (1, 64)  # of these; the second where assumptions leave none so small
 MOST_REPLAYS = 6
 MOST_GUESSES = 8
 
@@ -148,8 +150,8 @@ class _Proving:
         scalars = frozenset(one.title for one in self.kernel.parameters if one.title not in proof.objects.sizes)
         arrays = frozenset(proof.objects.sizes) | pointers
         self.names = Names(scalars, arrays, self.block)
-        clusters = [f"grid.{axis} % {extent} == 0" for axis, extent in zip(AXES, self.cluster, strict=True)]
-        self.base = [self.names.contract(text) for text in [*clusters, *self.assume]]
+        self.base = self._formulas(self.assume)
+        require_possible(proof.questions, self.names, self.assume, self._formulas)
         for name, number in filter(None, map(self.names.fixed, self.assume)):
             low, high = proof.questions.ranges.get(name, (0, -1))
             if low <= number <= high:
@@ -158,6 +160,7 @@ class _Proving:
             self.names.known(name, arrays, "once")
         proof.questions.contracts = list(self.base)
         proof.show_known()
+        proof.show_loops(QUICK)
         proof.obligations += self._bounds()
         proof.show_barriers(QUICK)
         proof.show_mbarriers(QUICK)
@@ -174,6 +177,7 @@ class _Proving:
                 place = ", ".join(map(str, one.lines[:6])) + (" …" if len(one.lines) > 6 else "")
                 self.outline.append(f"line {place}: {one.about}: {one.argument}")
         if not open:
+            require_possible(proof.questions, self.names, [*self.assume, *self.guessed], self._formulas)
             return self._say(PROVED)
         counterexample = self._refuted(open) if self.replays else None
         if counterexample is not None:
@@ -216,7 +220,8 @@ class _Proving:
             unsaid = 2 if axis == "x" else 1  # a grid of one block is said, or shown by the example
             given = unsaid if self.example is None else self.example.grid[AXES.index(axis)]
             names = (f"%ctaid.{axis}", f"%clusterid.{axis}", f"%nctaid.{axis}")
-            if given == blocks == 1 and used.isdisjoint(names):
+            is_said = any(f"grid.{axis}" in one or f"gridDim.{axis}" in one for one in self.assume)
+            if given == blocks == 1 and used.isdisjoint(names) and not is_said:
                 self.flat.append(axis)
                 most = 1
             proof.questions.ranges[f"%nctaid.{axis}"] = (1, most)
@@ -301,6 +306,10 @@ class _Proving:
             proof.questions.contracts = self._contracts(self.guessed)
             proof.questions.forget()
 
+    def _formulas(self, texts: Iterable[str]) -> list[Any]:
+        whole = [f"grid.{axis} % {extent} == 0" for axis, extent in zip(AXES, self.cluster, strict=True)]
+        return [self.names.contract(text) for text in [*whole, *texts]]
+
     def _contracts(self, texts: Iterable[str]) -> list[Any]:
         return [*self.base, *(self.names.contract(text) for text in texts)]
 
@@ -312,32 +321,31 @@ class _Proving:
         said, sizes = self._said(), proof.objects.sizes
         codes = WRONG if said >= set(sizes) else UNORDERED  # of an array of any length, an index is outside
         before = dict(proof.questions.ranges)
-        for name, (low, high) in before.items():
-            limit = (
-                SMALL_GRID * max(self.cluster)
-                if name.startswith("%")
-                else SMALL_LENGTH
-                if name.startswith("len(")
-                else SMALL_NUMBER
-            )
-            proof.questions.ranges[name] = (low, min(high, limit))
-        proof.questions.forget()
-        tried = 0
         try:
-            for one in open:
-                if one.again is None or tried >= MOST_REPLAYS or self.clock.is_over:
-                    continue
-                tried += 1
-                model = one.again(PATIENT // 3)
-                if model is None:
-                    continue
-                found = replay(self.kernel, self.block, self.shared, self.cluster, model, sizes, said, codes,
-                               self.clock.left)  # fmt: skip
-                if found is not None:
-                    return found
+            for scale in SCALES:
+                proof.questions.ranges = self._limited(before, scale)
+                proof.questions.forget()
+                asked = [one for one in open if one.again is not None][:MOST_REPLAYS]
+                models = [one.again(PATIENT // 3) for one in asked if one.again is not None and not self.clock.is_over]
+                for model in (one for one in models if one is not None):
+                    found = replay(self.kernel, self.block, self.shared, self.cluster, model, sizes, said, codes,
+                                   self.clock.left)  # fmt: skip
+                    if found is not None:
+                        return found
+                if any(one is not None for one in models):
+                    return None
         finally:
             proof.questions.ranges = before
         return None
+
+    def _limited(self, ranges: Mapping[str, tuple[int, int]], scale: int) -> dict[str, tuple[int, int]]:
+        """Ranges of numbers that a launch on the emulator may have, as far as assumptions leave them."""
+        found = {}
+        for name, (low, high) in ranges.items():
+            is_grid, is_length = name.startswith("%"), name.startswith("len(")
+            limit = SMALL_GRID * max(self.cluster) if is_grid else SMALL_LENGTH if is_length else SMALL_NUMBER
+            found[name] = (low, max(low, min(high, scale * limit)))
+        return found
 
     # Words.
 

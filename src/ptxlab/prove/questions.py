@@ -10,9 +10,11 @@ from typing import Any
 from ptxlab.flow.expressions import Atom, Linear
 
 from .bits import Bits
-from .integers import Integers, Poly, Space
+from .integers import Integers, Space
 from .intervals import Pair
+from .lemmas import products
 from .objects import Object
+from .polynomials import Poly
 from .segments import Path
 from .solver import Clock, z3
 from .terms import AXES, Loop, Terms, is_thread_index, leaves
@@ -48,7 +50,8 @@ class Questions:
         self.contracts: list[Callable[[Space], Any]] = []
         self._factors: dict[tuple[str, int], int] = {}
         self._said: tuple[list[Callable[[Space], Any]], dict[str, tuple[int, int]], Space] | None = None
-        self._exact: dict[tuple[Path, tuple[Loop, ...]], set[Linear | Atom]] = defaultdict(set)
+        self._exact: dict[tuple[object, ...], set[Linear | Atom]] = defaultdict(set)
+        """What was shown not to wrap, by all that was assumed for it."""
 
     def in_time(self, kind: str, lines: tuple[int, ...], about: str) -> Obligation | None:
         """None as long as there is time; what is not shown after that."""
@@ -75,9 +78,12 @@ class Questions:
             self._said = list(self.contracts), dict(self.ranges), found
         return self._said[2].copy()
 
-    def integers(self, pair: Pair, thread: int, space: Space, path: Path, loops: tuple[Loop, ...]) -> Integers:
-        """A translation to integers for one of two threads, where a path is taken."""
-        found = Integers(lambda atom: pair.name(atom, thread), space, self._exact[path, loops])
+    def integers(
+        self, pair: Pair, thread: int, space: Space, path: Path, loops: tuple[Loop, ...], facts: Path = ()
+    ) -> Integers:
+        """A translation to integers for one of two threads, where a path is taken, and where facts hold beside it."""
+        known = self._exact[path, loops, facts, pair.fixed(thread)]
+        found = Integers(lambda atom: pair.name(atom, thread), space, known)
         tag = "" if pair.same_block else f"@{thread}"
         for axis, extent in zip(AXES, self.terms.cluster, strict=True):
             number = space.variable(f"{self.terms.cluster_name}.{axis}{tag}", 0, self.ranges[f"%nctaid.{axis}"][1] - 1)
@@ -99,6 +105,21 @@ class Questions:
             known = leaves(only)
             given = [one for one in given if all(is_thread_index(atom) or atom in known for atom in leaves([one]))]
         translation.assume(given)
+
+    def holds(self, condition: Linear, path: Path, loops: tuple[Loop, ...], facts: Path, milliseconds: int) -> bool:
+        """Whether a predicate holds wherever a thread takes a path, in any turns, if facts hold."""
+        pair = Pair(None, ({}, {}), same_block=True)
+        for only in ([condition, *facts], None):  # first without what is about other terms
+            space = self.space()
+            for t in (self.integers(pair, 0, space, path, loops, facts), self.bits(pair, 0)):
+                self.enter(t, pair, 0, path, loops, [condition, *facts], only=only)
+                t.assume(facts)
+                formulas = [z3.Not(t.holds(condition)), *t.facts]
+                if isinstance(t, Integers):
+                    formulas += [*space.lemmas(products(space)), *space.facts]
+                if self.clock.check(formulas, milliseconds)[0] == "unsat":
+                    return True
+        return False
 
     def length(self, object: Object) -> Poly:
         """The bytes of an object."""

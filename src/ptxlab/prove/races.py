@@ -11,15 +11,18 @@ from ptxlab.flow.expressions import COUNTER, Linear, linear
 from ptxlab.flow.symbolic import LONG, WORD
 
 from .copies import FREE, PHASED, pending
-from .cycles import period
 from .execution import Execution
-from .integers import Integers, Poly
+from .integers import Integers
 from .intervals import Pair, Reached, intervals
+from .lemmas import digits, products, quotients
 from .objects import Group, Objects
 from .orders import PROXY, Before, Orders
+from .periods import period
 from .phases import MOST_PERIOD, clock
+from .polynomials import Poly
 from .questions import Obligation, Questions
 from .reasons import why
+from .registers import CONSTANT
 from .segments import Access
 from .solver import z3
 from .terms import SHARED_BYTES, leaves
@@ -44,6 +47,7 @@ class Races:
             yield from self._show_block(same_warp, milliseconds)
         yield from self._show_copies(milliseconds)
         yield from self._show_phased(milliseconds)
+        yield from self._show_constant(milliseconds)
         groups = [one for one in self.objects.groups(Reached(access, {}) for access in self.objects.accesses)
                   if one.object.space == "global"]  # fmt: skip
         for one, other in _conflicting(groups):
@@ -57,7 +61,7 @@ class Races:
         for interval in intervals(run.notes.segments, run.entry, run.terms, of_warps=same_warp is True):
             reached = [one for one in interval.reached if one.access.unit not in PHASED]
             groups = [group for group in self.objects.groups(reached) if group.object.space in ("shared", "global")]
-            for one, other in _conflicting(groups):
+            for one, other in (pair for pair in _conflicting(groups) if not _is_constant(*pair)):
                 key = (id(interval.start) if one.turns or other.turns else 0, *_identity(one), *_identity(other))
                 if key not in done:
                     done.add(key)
@@ -100,6 +104,14 @@ class Races:
             elif is_tensor or any(group.first.unit in PHASED for group in (one, other)) or _meet(one, other):
                 yield self.race(one, other, pair, milliseconds)
 
+    def _show_constant(self, milliseconds: int) -> Iterator[Obligation]:
+        """Show that nothing writes what is loaded as memory that does not change, by any thread, before or after."""
+        any_turns = [Reached(one, dict.fromkeys(one.segment.loops, FREE)) for one in self.objects.accesses]
+        for one, other in _conflicting(self.objects.groups(any_turns)):
+            if _is_constant(one, other):
+                pair = Pair(None, (one.turns, other.turns), same_block=True, may_be_one=True)
+                yield self.race(one, other, pair, milliseconds)
+
     def _is_in_order(self, one: Group, other: Group) -> bool:
         """Whether both are MMAs of one thread that wait for each other: with the same accumulators in all turns, of one
         kind and shape; or with others."""  # fmt: skip
@@ -137,6 +149,7 @@ class Races:
         where = "a copy and the thread that started it" if pair.same_thread else where
         if pair.same_block and pair.start is None and _meet(one, other):
             where = "threads and the asynchronous proxy, which wants a `fence.proxy.async`"
+        where = "writes and `.nc` loads, in any order" if _is_constant(one, other) else where
         about = f"no race on {one.object.name} between {where}"
         lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
         over = self.questions.in_time(kind, lines, about)
@@ -168,7 +181,7 @@ class Races:
         values = [*one.first.path, *other.first.path, one.offset, other.offset]
         reason, help = why(status, values, one.object)
         return Obligation(kind, lines, "open", about, reason or "two threads may access the same bytes", help,
-                          again=lambda limit: self._race_integers(one, other, pair, limit, products=True)[1],
+                          again=lambda limit: self._race_integers(one, other, pair, limit, is_model=True)[1],
                           retry=lambda: self.race(one, other, pair, milliseconds))  # fmt: skip
 
     def _unordered(self, one: Group, other: Group, pair: Pair) -> list[tuple[int, int, Before]]:
@@ -178,7 +191,7 @@ class Races:
         later: list[tuple[int, int, Before]] = []
         if same and a.at == b.at and a.segment is b.segment and len(a.segment.loops) == 1:
             later = [(0, 1, Before(0, False))]  # the same line in a later turn
-        if not pair.same_block:
+        if not pair.same_block or _is_constant(one, other):
             return later
         found = [
             (orders.depth, number, before)
@@ -246,7 +259,7 @@ class Races:
         pair: Pair,
         milliseconds: int,
         *,
-        products: bool = False,
+        is_model: bool = False,
         is_lean: bool = False,
     ) -> tuple[str, Any, str]:
         formulas: list[Any] = []
@@ -285,7 +298,8 @@ class Races:
             formulas.append(space.at_most(least, Poly.of(before.distance - 1) if before.all else u))
         formulas += [fact for t in threads for fact in t.facts]
         partial = [space.formula(a) != space.formula(b)] if _is_strong(one, other) else []
-        lemmas = space.products() if products else [*space.lemmas(), *space.digits(a, b), *space.quotients()]
+        useful = (products(space), digits(space, a, b), quotients(space))
+        lemmas = space.products() if is_model else space.lemmas(*useful)
         lemmas += space.distances() if unordered else []
         status, model = self.questions.clock.check([*formulas, *overlap, *partial, *lemmas, *space.facts], milliseconds)
         return status, model, "integers, two threads"
@@ -300,6 +314,11 @@ def _conflicting(groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
             for other in alike[number:]:
                 if one.first.writes or other.first.writes:
                     yield one, other
+
+
+def _is_constant(one: Group, other: Group) -> bool:
+    """Whether one loads from memory that nothing may write while the kernel runs."""
+    return any(group.first.order == CONSTANT for group in (one, other))
 
 
 def _meet(one: Group, other: Group) -> bool:
@@ -347,7 +366,8 @@ def _is_strong(one: Group, other: Group) -> bool:
     scopes = {order.rpartition(".")[2] for order in orders}
     of_block = {"cta"} if one.is_own and other.is_own else set[str]()  # the threads of one, where they overlap
     is_wide = scopes <= ({"gpu", "sys", "cluster", *of_block} if one.object.space == "shared" else {"gpu", "sys"})
-    return is_strong and is_wide and one.first.bytes == other.first.bytes
+    is_one_size = (one.first.bytes, one.first.element) == (other.first.bytes, other.first.element)
+    return is_strong and is_wide and is_one_size
 
 
 def _one_of(value: Any, distances: Sequence[int], thread: int, formulas: list[Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.flow import Facts
-from ptxlab.flow.engine import Node
+from ptxlab.flow.engine import Node, NodePlan
 from ptxlab.flow.expressions import Linear
 from ptxlab.flow.ranges import Bounds
 from ptxlab.flow.symbolic import LONG, WORD
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 ASKED = frozenset("membermask read size parity count bytes a_desc b_desc idesc taddr columns mask".split())
 """Operands that say which lanes wait for each other, how much is copied, for what is waited, and what an MMA reads."""
+CONSTANT = "constant"  # the order of loads from memory that nothing writes while the kernel runs
+UNCHANGED = ("weak", CONSTANT)  # orders of loads with which a write in between is a race
 SHARED = ("param", "const", "global", "shared", "shared::cta")
 MOST_DEPTH = 60  # of operations in each other
 
@@ -122,21 +124,34 @@ class Registers:
         if loaded is not None:
             return terms.unknown(node, type)
         plan = terms.plan(node)
-        if plan is None or any(step.operation in ("unknown", "shuffle") for step in plan.steps):
+        value = None if plan is None else self._computed(plan, at, state, loops)
+        if plan is None or value is None:
             match = self.facts.matches[at]
             address = self._address(at, match, state) if match is not None and _is_shared_load(match) else None
             is_same = match is not None and match.effects.uniform and match.effects.barrier == "block"
             is_same &= terms.ranks == 1
             symbol = Symbol(self._reason(match), self.lines[at], loops, is_same or address is not None, address)
             return self.terms.symbol(symbol, type, _bounds_of_load(match, type))
+        return terms.fit(value, plan.type, plan.register)
+
+    def _computed(self, plan: NodePlan, at: int, state: State, loops: tuple[Loop, ...]) -> Linear | None:
+        """What the steps of an instruction compute; None: that is not known."""
         operands = dict(plan.operands)
-        values: list[Linear] = []
+        values: list[Linear | None] = []
         for number, step in enumerate(plan.steps):
+            parts = [value for part in step.parts if (value := values[part]) is not None]
+            found = None
             if step.operation == "operand":
-                values.append(self.read(at, operands[number], step.type, state, loops))
+                found = self.read(at, operands[number], step.type, state, loops)
+            elif len(parts) < len(step.parts) or step.operation == "unknown":
+                pass
+            elif step.operation == "shuffle":
+                is_same = step.type.kind != "p" and self.terms.is_of_warp(parts[0], loops)
+                found = parts[0] if is_same else None  # of whichever lane it is
             else:
-                values.append(terms.apply(step, [values[part] for part in step.parts]))
-        return terms.fit(values[plan.result], plan.type, plan.register)
+                found = self.terms.apply(step, parts)
+            values.append(found)
+        return values[plan.result]
 
     def _reason(self, match: Match | None) -> str:
         if match is not None and match.effects.accesses:
@@ -169,7 +184,7 @@ def address_type(operand: ir.Operand) -> Type:
 def _is_shared_load(match: Match) -> bool:
     """Whether all threads that load from an address have the same value: a write in between would be a race."""
     accesses, is_own = match.effects.accesses, match.effects.converges or match.effects.steps
-    is_plain = all(one.kind == "load" and one.order == "weak" and one.space in SHARED for one in accesses)
+    is_plain = all(one.kind == "load" and one.order in UNCHANGED and one.space in SHARED for one in accesses)
     return bool(accesses) and is_plain and not is_own
 
 

@@ -13,18 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 from ptxlab.flow.expressions import Atom, Linear, linear
 from ptxlab.flow.symbolic import LONG
 
 from .exits import copy_at_exit
-from .intervals import Pair
 from .orders import Before, Orders, turns_of
 from .phases import Arriver, Mbarrier, Visit, clock
 from .questions import Obligation, Questions
 from .segments import Access, Event
-from .solver import z3
 from .terms import TRUE
 
 KIND = "mbarrier"
@@ -245,7 +242,7 @@ class Rings:
         for one, assumed in questions:
             if one in given.path:
                 continue
-            if not self._holds(given, one, assumed, milliseconds):
+            if not self.questions.holds(one, given.path, given.loops, tuple(assumed), milliseconds):
                 return said(about, False, lines, "", "it is not shown that it always does")
         return said(about, True, lines, "integers, one thread" if questions else shown, "")
 
@@ -299,26 +296,6 @@ class Rings:
         elif copy.loops or phase < number:
             return False
         return self._come_in(copy, wait.event, turn, known, [], milliseconds, "").status == "proved"
-
-    def _holds(self, given: Event, condition: Linear, facts: list[Linear], milliseconds: int) -> bool:
-        """Whether a predicate holds wherever a thread comes to an event."""
-        pair = Pair(None, ({}, {}), same_block=True)
-        for kind in ("integers", "bits"):
-            formulas: list[Any] = []
-            if kind == "integers":
-                space = self.questions.space()
-                t: Any = self.questions.integers(pair, 0, space, given.path, given.loops)
-            else:
-                t = self.questions.bits(pair, 0)
-            self.questions.enter(t, pair, 0, given.path, given.loops, [condition, *facts])
-            t.assume(facts)
-            formulas.append(z3.Not(t.holds(condition)))
-            formulas += t.facts
-            if kind == "integers":
-                formulas += [*space.lemmas(), *space.facts]
-            if self.questions.clock.check(formulas, milliseconds)[0] == "unsat":
-                return True
-        return False
 
 
 def show_circles(views: Sequence[Orders]) -> Obligation:

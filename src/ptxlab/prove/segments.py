@@ -73,7 +73,8 @@ class Event:
 
     `init`, `arrive`, `wait` of an mbarrier, and `copy`, which completes bytes of it; `barrier` of the block, `part` of
     it, `warp`; `converge`, where lanes of a warp wait for each other but memory is not ordered; `fence` of the proxies;
-    `tensor`, a fence of tensor memory; `group`, a wait for groups of asynchronous operations of its own.
+    `tensor`, a fence of tensor memory; `group`, a wait for groups of asynchronous operations of its own; `raise` and
+    `lower`, where a warp takes registers, or gives some back.
     """
 
     kind: str
@@ -89,7 +90,10 @@ class Event:
     value: Linear | None = None
     """The count of an `init` or an arrival, the parity of a wait, the number of a barrier."""
     bytes: int = 0
-    """Those that an arrival expects, or a copy completes; of a `part`, its threads."""
+    """Those that an arrival expects, or a copy completes; of a `part`, its threads; of `raise` and `lower`, the
+    registers that a thread has then."""
+    spaces: frozenset[str] = frozenset()
+    """Of a `fence`, the state spaces of the accesses that it orders."""
     covers: int | None = None
     """Of an arrival by `tcgen05.commit`: how many events are before the last MMA that it comes after."""
     starts: int = 0

@@ -9,8 +9,9 @@ from ptxlab.flow.symbolic import WORD
 
 from .copies import FREE
 from .execution import Execution
-from .integers import Poly
 from .intervals import Pair
+from .lemmas import dividends, products, quotients
+from .polynomials import Poly
 from .questions import Obligation, Questions
 from .segments import TensorAccess
 from .solver import z3
@@ -54,7 +55,7 @@ class Tensors:
             last = Poly.of(extent - 1)
             formulas += [space.at_most(a, b.plus(last)), space.at_most(b, a.plus(last))]
         formulas += [fact for t in threads for fact in t.facts]
-        lemmas = [*space.lemmas(), *space.quotients(), *space.dividends()]
+        lemmas = space.lemmas(products(space), quotients(space), dividends(space))
         status, _ = self.questions.clock.check([*formulas, *lemmas, *space.facts], milliseconds)
         where = "a block" if same_block else "different blocks"
         about = f"boxes of the tensor of `{one.map}` that copies of {where} write are apart"

@@ -13,8 +13,9 @@ from math import gcd, prod
 
 from ptxlab.flow.expressions import Atom
 
-from .integers import Monomial, Poly, Space
+from .integers import Space
 from .objects import Group
+from .polynomials import Monomial, Poly
 from .terms import leaves
 
 PRIMES = (1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061, 1063, 1069, 1087, 1091, 1093, 1097)

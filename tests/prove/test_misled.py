@@ -1,0 +1,191 @@
+"""Kernels that were once proved wrongly, each beside one that differs in a word and is right; both are run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.prove.replay import is_ruled_out
+from tests.prove.kernels import needs_solver
+
+KERNEL = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u32 n, .param .u32 m) .maxnreg 128 {
+    .reg .pred %p<8>;
+    .reg .b32 %r<8>, %t, %n, %m;
+    .reg .b64 %d<4>, %x;
+    .shared .align 16 .b32 tile[256];
+    .shared .align 8 .b64 bar;
+    ld.param.u64 %x, [x];
+    ld.param.u32 %n, [n];
+    ld.param.u32 %m, [m];
+    mov.u32 %t, %tid.x;
+"""
+ALL_LANES = """    st.global.u32 [%x], VALUE;"""
+FIRST_TURN = """    setp.ge.u32 %p0, 0, %n;
+    @%p0 ret;
+    mov.u32 %r1, 0;
+turn:
+    setp.ne.u32 %p1, %t, 0;
+    @%p1 bra skip;
+    setp.gt.u32 %p2, %m, LARGEST;
+    @%p2 bra skip;
+    sub.u32 %r2, %r1, %m;
+    setp.lt.u32 %p3, %r2, %n;
+    @%p3 bra skip;
+    mov.u32 %r3, %ctaid.x;
+    st.global.u32 [%x], %r3;
+skip:
+    bar.sync 0;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p4, %r1, %n;
+    @%p4 bra turn;"""
+STORED = """    mov.u32 %r1, tile;
+    mad.lo.u32 %r2, %t, 4, %r1;
+    st.shared.u32 [%r2], %t;
+    FENCE
+    bar.sync 0;
+    setp.ne.u32 %p1, %t, 0;
+    @%p1 ret;
+    cp.async.bulk.global.shared::cta.bulk_group [%x], [%r1], 256;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;"""
+FILLED = """    setp.eq.u32 %p0, %t, 0;
+    mov.u32 %r1, COUNT;
+    @%p0 mbarrier.init.shared.b64 [bar], %r1;
+    bar.sync 0;
+    @!%p0 bra wait;
+    mov.u32 %r2, SIZE;
+    mbarrier.arrive.expect_tx.shared.b64 _, [bar], %r2;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%x], %r2, [bar];
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+    @!%p1 bra wait;"""
+READ = """    mul.wide.u32 %d1, %t, 4;
+    add.u64 %d1, %d1, %x;
+    st.global.u32 [%d1], %t;
+    setp.eq.u32 %p0, %t, 0;
+    @%p0 mbarrier.init.shared.b64 [bar], 1;
+    FENCE
+    bar.sync 0;
+    @!%p0 ret;
+    mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%x], 256, [bar];
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+    @!%p1 bra wait;"""
+STRONG = """    mov.u64 %d2, 1;
+    setp.eq.u32 %p1, %t, 0;
+    @%p1 st.relaxed.gpu.global.STORED;
+    @!%p1 ld.relaxed.gpu.global.u64 %d1, [%x];"""
+NUMBERED = """    mov.u32 %r1, NUMBER;
+    bar.sync %r1;"""
+COUNTED = """    mov.u32 %r1, COUNT;
+    bar.sync 0, %r1;"""
+PARTS = """    shr.u32 %r1, %t, 5;
+    add.u32 %r1, %r1, NUMBER;
+    barrier.sync %r1, 32;"""
+
+QUOTIENT = """    div.s32 %r1, %n, DIVISOR;
+    mov.u32 %r2, tile;
+    mad.lo.u32 %r2, %r1, 4, %r2;
+    ld.shared.u32 %r3, [%r2];"""
+REMAINDER = """    rem.s32 %r1, %t, DIVISOR;
+    mul.wide.u32 %d1, %r1, 4;
+    add.u64 %d1, %d1, %x;
+    st.global.u32 [%d1], %t;"""
+
+READ_ONLY = """    mul.wide.u32 %d1, %t, 4;
+    add.u64 %d1, %d1, %x;
+    st.global.u32 [%d1], %t;
+    bar.sync 0;
+    ld.global.ORDER.u32 %r1, [%d1];"""
+REGISTERS = """    setp.ge.u32 %p1, %t, 128;
+    @%p1 bra give;
+    setmaxnreg.inc.sync.aligned.u32 TAKEN;
+    bra given;
+give:
+    setmaxnreg.dec.sync.aligned.u32 24;
+given:"""
+TAKE = """    setp.ge.u32 %p1, %t, 128;
+    @%p1 bra taken;
+    setmaxnreg.inc.sync.aligned.u32 160;
+taken:
+"""
+GIVE = """    setp.lt.u32 %p1, %t, 128;
+    @%p1 bra given;
+    setmaxnreg.dec.sync.aligned.u32 24;
+given:
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel with a word that makes it right, and others with which it is wrong, and what a run says then."""
+
+    body: str
+    word: str
+    right: str
+    wrong: str
+    code: str
+    block: int = 64
+    grid: int = 1
+
+    def text(self, word: str) -> str:
+        """The kernel with a word."""
+        return KERNEL + self.body.replace(self.word, word) + "\n    ret;\n}\n"
+
+
+CASES = {
+    "the mask of lanes that are there": Case(
+        "    setp.eq.u32 %p1, %t, 3;\n    @%p1 ret;\n    activemask.b32 %r1;\n" + ALL_LANES,
+        "VALUE", "5", "%r1", "data-race",
+    ),
+    "what does not wrap in later turns": Case(FIRST_TURN, "LARGEST", "0", "1", "data-race", grid=2),
+    "a fence for global memory": Case(
+        STORED, "FENCE", "fence.proxy.async.shared::cta;", "fence.proxy.async.global;", "missing-proxy-fence"
+    ),
+    "a fence for shared memory": Case(
+        READ, "FENCE", "fence.proxy.async.global;", "fence.proxy.async.shared::cta;", "missing-proxy-fence"
+    ),
+    "a wait for earlier grids": Case(
+        STORED, "FENCE", "fence.proxy.async;", "griddepcontrol.wait;", "missing-proxy-fence"
+    ),
+    "two words are not one": Case(STRONG, "STORED", "u64 [%x], %d2", "v2.u32 [%x], {%t, %t}", "data-race"),
+    "a barrier that there is not": Case(NUMBERED, "NUMBER", "15", "16", "bad-barrier"),
+    "a barrier for parts of warps": Case(COUNTED, "COUNT", "32", "48", "bad-barrier"),
+    "a barrier of a part that there is not": Case(PARTS, "NUMBER", "14", "15", "bad-barrier"),
+    "an mbarrier for no arrival": Case(
+        "    setp.eq.u32 %p0, %t, 0;\n    mov.u32 %r1, COUNT;\n    @%p0 mbarrier.init.shared.b64 [bar], %r1;\n"
+        "    bar.sync 0;\n    @%p0 mbarrier.arrive.shared.b64 _, [bar];",
+        "COUNT", "1", "0", "bad-barrier",
+    ),
+    "a quotient below 0": Case(QUOTIENT, "DIVISOR", "8", "-5", "out-of-bounds"),
+    "a remainder of a number below 0": Case(REMAINDER, "DIVISOR", "64", "-8", "data-race"),
+    "memory that does not change": Case(READ_ONLY, "ORDER", "relaxed.gpu", "nc", "data-race"),
+    "registers that no warp gives": Case(REGISTERS, "TAKEN", "160", "240", "hang", 256),
+    "registers that are given too late": Case(
+        "WHEN", "WHEN", f"{GIVE}{TAKE}    bar.sync 0;", f"{TAKE}    bar.sync 0;\n{GIVE}", "hang", 256,
+    ),
+    "a copy of half a line": Case(FILLED.replace("COUNT", "1"), "SIZE", "256", "24", "misaligned-access"),
+}  # fmt: skip
+
+
+@needs_solver
+@pytest.mark.parametrize("name", CASES)
+def test_misled(name: str) -> None:
+    case = CASES[name]
+    for word in (case.right, case.wrong):
+        block = int(word) if case.word == "COUNT" and case.body is COUNTED else case.block
+        kernel = ptxlab.parse(case.text(word), "k.ptx")["k"]
+        assume = ["len(x) == 64", "n < 64", *(["grid.x == 1"] if case.grid == 1 else [])]
+        found = ptxlab.prove(kernel, block=block, assume=assume, replays=False)
+        args = [np.zeros(64, np.uint32), 5, 1]
+        ran = kernel.launch(case.grid, block, args, device="cpu", on_error="collect").diagnostics
+        codes = {one.code for one in ran if is_ruled_out(one)}
+        assert codes == (set() if word == case.right else {case.code})
+        assert found.level == ("proved" if word == case.right else "not-proved"), str(found)
