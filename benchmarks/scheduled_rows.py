@@ -107,25 +107,29 @@ def warps_in_registers(of: Any, n: int, rows: int, vector: int, *arrays: str) ->
     return s.stage("x", in_="registers", at="").vectorize(*arrays, vector)
 
 
-def several_rows(of: Any, n: int, rows: int, threads: int, vector: int, *arrays: str) -> Schedule:
-    """A block for some rows, which are added up together."""
-    s = schedule(of, n=n)
-    s.tile(i=rows).blocks()
-    s.tile(j=threads * vector).tile(j=vector).threads("j.1")
-    return s.stage("x", in_="registers", at="").vectorize(*arrays, vector)
+def evicting(made: dict[str, Schedule], *arrays: str) -> dict[str, Schedule]:
+    """These schedules, and the same with arrays that the L2 cache gives up first."""
+    first = {
+        f"{name}, {' and '.join(arrays)} evicted first": one.copy().evict_first(*arrays) for name, one in made.items()
+    }
+    return made | first
 
 
-def by_tiles(down: int, across: int, group: int = 0) -> Schedule:
+def by_tiles(down: int, across: int) -> Schedule:
     """Squares go through shared memory, so that reads and writes are both of whole rows."""
     s = schedule(transpose)
     s.tile(i=across, j=across).blocks()
-    if down > 1:
-        s.tile(j=down).threads()
-        s.threads("i")
-    else:
-        s.threads("j", "i")
-    s.stage("x", in_="shared", at="", pad=1)
-    return s.raster(group) if group else s
+    s.tile(j=down).threads().threads("i")
+    return s.stage("x", in_="shared", at="", pad=1)
+
+
+def by_vectors(each: int) -> Schedule:
+    """The same, and a thread stores four elements at once."""
+    s = schedule(transpose)
+    s.tile(i=64, j=64).blocks()
+    s.tile(i=4, j=each).threads("j.1", "i.1")
+    s.unroll("j", "i")
+    return s.stage("x", in_="shared", at="", pad=1).vectorize("y", 4)
 
 
 def by_patches(rows: int, columns: int, each: int) -> Schedule:
@@ -193,19 +197,17 @@ def cases(torch: Any) -> Any:
         made |= {
             f"{t} threads, in registers": by_rows(row_sum, n, t, 4, "x") for t in (64, 128, 256) if n % (4 * t) == 0
         }
-        made |= {f"{r} warps, in registers": warps_in_registers(row_sum, n, r, 4, "x") for r in (2, 4, 8) if n <= 4096}
-        made |= {
-            f"{r} rows of {t} threads": several_rows(row_sum, n, r, t, 4, "x")
-            for r, t in ((2, 128), (2, 256), (4, 128), (4, 256))
-            if n % (4 * t) == 0 and r * n // t <= 128
-        }
+        made |= {f"{r} warps, in registers": warps_in_registers(row_sum, n, r, 4, "x") for r in (4,) if n <= 4096}
+        made = evicting(made, "x")
         yield "row sums", (m, n), [x, torch.empty(m, device="cuda")], lambda x, y: x.sum(1), made
-        made = {f"{d} rows, {a} x {a}": by_tiles(d, a) for d, a in ((4, 32), (8, 32), (8, 64), (16, 64))}
-        made |= {f"{d} rows, {a} x {a}, raster {g}": by_tiles(d, a, g) for d, a in ((8, 32), (16, 64)) for g in (4, 16)}
+        made = {f"{d} rows, {a} x {a}": by_tiles(d, a) for d, a in ((8, 32), (8, 64), (16, 64))}
+        made |= {f"vectors, {e} each": by_vectors(e) for e in (2, 4)}
+        made = evicting(made, "x") | evicting(made, "x", "y")
         yield "transpose", (m, n), [x, normal(n, m)], lambda x, y: x.T.contiguous(), made
         a, v = normal(m, n, kind=half), normal(n, kind=half)
         made = {f"{t} threads": long_rows(gemv, t, 8, "a", "x") for t in (64, 128)}
         made |= {f"{rows} warps": warps_of_rows(gemv, rows, 8, "a", "x") for rows in (4, 8)}
+        made = evicting(made, "a")
         yield "GEMV", (m, n), [a, v, torch.empty(m, device="cuda")], lambda a, v, y: (a @ v).float(), made
         x, f = normal(m + 2, n + 2), normal(3, 3)
         made = {f"{r} x {c}, {e} rows": by_patches(r, c, e) for r, c, e in ((4, 64, 4), (2, 128, 8), (8, 32, 4))}

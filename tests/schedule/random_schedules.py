@@ -35,8 +35,10 @@ from tests.schedule.algorithms import (
 PRODUCTS, ONLINE = (matmul_of_halves, linear, linear_of_eights), (log_sum, weighted)
 TILES = (2, 3, 4, 5, 8, 16, 32)
 LARGEST = 70  # extent that is drawn, where a tile has less than 128 rows
+EMPTY = 0.03  # of sizes are zero
 PROVED = 0.1
 MOST_PROVED = 200_000  # iterations of all loops of what is compared for all values: `equal` has a term for each
+MOST_SERIAL = 2_000  # of these by one thread: `equal` takes a turn for each
 LONGEST = 1500  # lines of PTX: compiling more takes too long for what it finds
 SECONDS = 200  # of CPU that one schedule may take
 
@@ -91,9 +93,20 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
         attempt("vectorize", *chance.sample(names, chance.randint(1, len(names))), chance.choice((2, 4, 8)))
     if chance.random() < 0.4:
         attempt("pipeline", stages=chance.randint(2, 4))
+    if chance.random() < 0.3:
+        attempt("prefetch")
     if chance.random() < 0.2:
         attempt("raster", chance.randint(1, 4))
+    draw_hints(attempt, chance, names)
     return made, refused
+
+
+def draw_hints(attempt: Callable[..., bool], chance: random.Random, names: list[str]) -> None:
+    """Steps that change no result."""
+    if chance.random() < 0.1:
+        attempt("resident", chance.randint(1, 3))
+    if chance.random() < 0.2:
+        attempt("evict_first", *chance.sample(names, chance.randint(1, len(names))))
 
 
 def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Random) -> None:
@@ -136,6 +149,7 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
             attempt("multicast", chance.choice("ab"), chance.choice((2, 2, 4)))
         if chance.random() < 0.6:
             attempt(chance.choice(("persistent", "stream_k")))
+    draw_hints(attempt, chance, list(made.algorithm.arrays))
 
 
 def sizes_of(made: Schedule, chance: random.Random) -> dict[str, int]:
@@ -144,14 +158,19 @@ def sizes_of(made: Schedule, chance: random.Random) -> dict[str, int]:
     for size in made.algorithm.sizes:
         step = 32 if made.algorithm is linear_of_fours and size == "k" else chance.choice((1, 4, 8, 16))
         most = 2 * LARGEST if made.state.unit == "tcgen05" else LARGEST
-        found[size] = max(step, chance.randint(1, most) // step * step)
+        is_empty = step < 32 and chance.random() < EMPTY
+        found[size] = 0 if is_empty else max(step, chance.randint(1, most) // step * step)
     return {**found, **made.sizes}
 
 
 def small(made: Schedule, sizes: dict[str, int]) -> dict[str, int]:
     """These sizes, the largest of them halved until all loops together have few iterations."""
     found = dict(sizes)
-    while math.prod(max(extent.value(found), 1) for extent in made.algorithm.axes.values()) > MOST_PROVED:
+    axes = made.algorithm.axes
+    while (
+        math.prod(max(extent.value(found), 1) for extent in axes.values()) > MOST_PROVED
+        or math.prod(max(made.state.iterations(name, found), 1) for name in made.state.serial(axes)) > MOST_SERIAL
+    ):
         largest = max((name for name in found if name not in made.sizes), key=lambda name: found[name], default="")
         if not largest or found[largest] == 1:
             break
@@ -170,7 +189,7 @@ def is_short(made: Schedule, refused: list[str]) -> bool:
 
 def attempt(seed: int, proved: float = 0.0) -> dict[str, Any]:
     """One random schedule: what became of it. Such a part of them is compared for all values of arrays, too."""
-    chance, start = random.Random(seed), time.time()
+    chance, start = random.Random(seed), time.process_time()
     signal.signal(signal.SIGPROF, _end)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     found: dict[str, Any] = {"seed": seed, "refused": [], "wrong": ""}
@@ -189,7 +208,7 @@ def attempt(seed: int, proved: float = 0.0) -> dict[str, Any]:
         found["wrong"] = traceback.format_exc()[-3000:]
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    found["seconds"] = time.time() - start
+    found["seconds"] = time.process_time() - start
     return found
 
 

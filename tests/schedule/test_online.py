@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from ptxlab.report import PtxError
 from ptxlab.schedule import Schedule, algorithm, bf16, f32, schedule
+from tests.schedule.algorithms import weighted
 from tests.schedule.test_tensor import changed, is_found
 
 
@@ -67,6 +69,16 @@ def cubes(x: f32["m", "n"], y: f32["m"]):
         y[i] = sum(p * p for j in range(n))
 
 
+@algorithm
+def both_sums(x: f32["m", "n"], y: f32["m"], z: f32["m"]):
+    for i in range(m):
+        top = max(x[i, j] for j in range(n))
+        for j in range(n):
+            p = exp((x[i, j] - top) * 0.5)
+        y[i] = sum(p * x[i, j] for j in range(n))
+        z[i] = sum(p for j in range(n))
+
+
 def flash(of=attention, keys: int = 16, rows: int = 128) -> Schedule:
     """A warpgroup for each 64 queries."""
     s = schedule(of).online("j").tile(i=rows)
@@ -79,13 +91,46 @@ def by_tma(of=attention, keys: int = 16, rows: int = 128) -> Schedule:
     return flash(of, keys, rows).vectorize("o", 8 if of is attention else 4).pipeline(stages=2, by="tma")
 
 
-SCHEDULES = {"wgmma": flash, "TMA": by_tma, "roles": lambda: by_tma().specialize()}
+def of_warps(of=attention, keys: int = 16, rows: int = 32, **layout) -> Schedule:
+    """A warp for each 16 queries."""
+    s = schedule(of, "sm_80").online("j").tile(i=rows)
+    s.blocks(*(["g", "i"] if of is attention else ["i"])).tile(i=16).threads()
+    s.tile(j=keys).tensorize("mma.sync")
+    return s.stage("q", "k", "v", in_="shared", **(layout or {"pad": 8})).vectorize("q", "k", "v", 8)
+
+
+SCHEDULES = {
+    "wgmma": flash,
+    "TMA": by_tma,
+    "roles": lambda: by_tma().specialize(),
+    "mma.sync": of_warps,
+    "mma.sync, cp.async": lambda: of_warps(keys=32).vectorize("o", 8).pipeline(stages=2),
+}
 
 
 def test_one_pass_by_the_threads_of_a_block():
     s = schedule(log_sum).online("j").blocks("i").tile(j=64).tile(j=2).threads()
     assert s.check(seeds=1, symbolic=False, m=3, n=200)
     assert str(s).count("loop j.0") == 1
+
+
+def test_one_pass_is_as_exact_as_two():
+    s = schedule(both_sums).online("j").tile(i=2).blocks().threads("i.1")
+    x = np.random.default_rng(0).normal(5000, 1, (3, 40)).astype(np.float32)
+    y, z = np.zeros((2, 3), np.float32)
+    s.launch(x, y, z, device="cpu")
+    p = np.exp((np.float64(x) - x.max(1, keepdims=True)) * 0.5)
+    np.testing.assert_allclose(z, p.sum(1), rtol=1e-6)
+    np.testing.assert_allclose(y, (p * x).sum(1), rtol=1e-6)
+    assert s.check(seeds=0, m=2, n=7).verdict.level in ("near", "same-function")
+
+
+def test_the_plain_kernel_needs_no_size_that_the_schedule_does_not_need():
+    s = schedule(weighted, k=3).online("j").blocks("i")
+    assert s.check(seeds=0, m=1, n=5).verdict.level == "same-function"
+    assert flash().check(seeds=0, h=1, m=1, n=2).verdict.level == "near"
+    with pytest.raises(PtxError, match="no plain kernel to compare with: a thread would keep 300 of `s`"):
+        flash().check(seeds=0, h=1, m=1, n=300)
 
 
 def test_several_rows_of_a_thread_share_a_pass():
@@ -95,6 +140,18 @@ def test_several_rows_of_a_thread_share_a_pass():
 
 def test_attention():
     assert by_tma(keys=32, rows=64).specialize().check(seeds=1, symbolic=False, h=1, m=70, n=75)
+
+
+def test_attention_on_ampere():
+    s = of_warps().vectorize("o", 4).pipeline(stages=3)
+    assert s.check(seeds=1, symbolic=False, h=1, m=40, n=53)
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("rows", [16, 64])
+@pytest.mark.parametrize("keys", [16, 48])
+def test_tiles_of_warps(rows, keys):
+    assert of_warps(causal, keys, rows).pipeline(stages=2).check(seeds=1, symbolic=False, m=75)
 
 
 @pytest.mark.bulk

@@ -10,7 +10,7 @@ import pytest
 
 import ptxlab
 from ptxlab.report import KernelError, PtxError
-from ptxlab.schedule import Schedule, algorithm, f32, free, schedule
+from ptxlab.schedule import Schedule, algorithm, f32, schedule
 from tests.schedule.algorithms import (
     ALGORITHMS,
     causal_sums,
@@ -64,6 +64,28 @@ def test_one_thread_computes_the_algorithm(one):
 @pytest.mark.parametrize("make", [tiled, pipelined, prefetched])
 def test_products_of_any_size(make, sizes):
     assert make().check(seeds=1, symbolic=False, **sizes)
+
+
+@algorithm
+def pairs(x: f32["n"], y: f32["n"]):
+    for i in range(1, n):
+        y[i] = x[i - 1] + x[i]
+
+
+@pytest.mark.parametrize("sizes", [{"m": 0}, {"n": 0}, {"k": 0}, {"m": 0, "n": 0, "k": 0}], ids=str)
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_a_product_of_nothing(sizes, is_fixed):
+    """One block is launched, which accesses nothing."""
+    s = schedule(matmul, **sizes) if is_fixed else schedule(matmul)
+    s.tile(i=8, j=8).blocks().raster(2).threads("i.1", "j.1").tile(x=4).stage("a", "b", in_="shared").vectorize("a", 4)
+    assert s.pipeline(stages=2).check(seeds=1, symbolic=False, **sizes)
+
+
+@pytest.mark.parametrize("make", [lambda s: s.blocks("i"), lambda s: s.tile(i=4).blocks().threads("i"), lambda s: s])
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_a_loop_without_iterations(make, n):
+    assert make(schedule(pairs)).check(seeds=1, symbolic=False, n=n)
+    assert make(schedule(pairs, n=n)).check(seeds=1, symbolic=False)
 
 
 @pytest.mark.bulk
@@ -145,6 +167,8 @@ def test_a_schedule_is_a_value():
     fixed = s.copy(k=16)
     assert ".param .s32 k" not in str(fixed)
     fixed.check(seeds=1, symbolic=False)
+    staged = pipelined()
+    assert schedule(matmul, k=64).apply(staged.save()).state.stages == staged.state.stages  # in the loop over tiles
 
 
 def test_the_text_says_which_step_made_what():
@@ -187,6 +211,19 @@ def test_what_is_refused(step, message):
     assert message in shown
     assert "test_schedule.py" in shown
     assert "src/ptxlab" not in shown
+
+
+@pytest.mark.parametrize("by", ["", "cp.async"])
+def test_a_cache_policy_changes_no_result(by):
+    s = schedule(matmul).tile(i=8, j=8).blocks().threads("i.1", "j.1").tile(x=8).stage("a", "b", in_="shared")
+    s = s.pipeline(stages=2, by=by) if by else s
+    plain, text = str(s), str(s.evict_first("a", "c").check(seeds=1, symbolic=False, m=9, n=8, k=12))
+    hinted = [line.split()[-1] for line in text.splitlines() if "L2::cache_hint" in line]
+    assert "cache_hint" not in plain
+    assert len(set(hinted)) == 1  # the policy, by loads or copies of `a` and stores of `c`
+    assert text.count("createpolicy") == 1
+    others = [line for line in text.splitlines() if ".global" in line and "L2::" not in line and "cvta" not in line]
+    assert len(others) == len(hinted) - 1  # those of `b`
 
 
 def test_a_refused_step_leaves_the_schedule_as_it_was():
@@ -281,18 +318,6 @@ def test_the_estimate_knows_which_step_is_faster():
     assert apart.seconds > together.seconds
 
 
-def test_a_search_tries_all_combinations():
-    size = free(16, 24, 32)
-    s = schedule(matmul).tile(i=size, j=size).blocks().tile(i=free(2, 5)).threads("i.1")
-    found = s.search(by=lambda one, sizes: sizes["m"] / one.state.thread_count, m=64)
-    assert [one.values for one in found.tried] == [(a, b) for a in (16, 24, 32) for b in (2, 5)]
-    assert found.best.history() == ["tile(i=32, j=32)", "blocks()", "tile(i=2)", 'threads("i.1")']
-    assert found.tried[1].problem == "`i.1` has 16 iterations, not a multiple of 5"
-    assert "not a multiple" in str(found)
-    with pytest.raises(PtxError, match="a search by 'luck'"):
-        s.search(by="luck")
-
-
 def test_blocks_of_a_cluster_share_a_sum():
     s = schedule(row_sum).blocks("i").tile(j=128).tile(j=64).cluster().threads("j.2")
     s.check(seeds=1, symbolic=False, m=2, n=300)
@@ -349,6 +374,27 @@ def test_a_picture_shows_the_ring_and_a_timeline_the_copies():
     ]
     assert "cp.async" in s.timeline(m=8, n=8, k=16).text()
     assert "matmul" in repr(s.record(m=8, n=8, k=8))
+
+
+@pytest.mark.parametrize(("pad", "made"), [(0, "8 wavefronts"), (4, "1 wavefront")])
+def test_a_picture_shows_bank_conflicts(pad, made):
+    s = schedule(matmul).tile(i=32, j=32).blocks().tile(i=4, j=4).threads().tile(x=8).reorder("x", "i", "j")
+    s.stage("a", in_="shared", transposed=True, pad=pad).stage("b").stage("a", "b", in_="registers").vectorize("b", 4)
+    titles = [panel.title for panel in s.banks().panels]
+    assert f"a, stores of 4 bytes a lane: {made} a warp, 1 without bank conflicts" in titles
+    assert "b, loads of 16 bytes a lane: 4 wavefronts a warp, 4 without bank conflicts" in titles
+
+
+def test_a_kernel_without_stages_has_no_bank_conflicts():
+    assert (
+        schedule(scale)
+        .tile(i=32)
+        .blocks()
+        .threads("i")
+        .banks()
+        .text()
+        .endswith("no warp has bank conflicts at a stage")
+    )
 
 
 @pytest.mark.bulk

@@ -181,7 +181,9 @@ def _copy(w: Writing, fill: tree.Fill, place: list[Value], slot: Value, barrier:
         first = ptx.ctaid.x % blocks * rows
         outer[-1] = outer[-1] + first.view(s32)
         target = ptx.mad.lo.u32(first, buffer.columns * size, target)
+    hint, policy = w.hint(buffer.stage.array)
+    copy = copy[hint.removeprefix(".")] if hint else copy
     for panel in range(buffer.panels):
         column = last + panel * buffer.columns if panel else last
         address = Pointer(b8, "shared", target, offset=panel * (buffer.size // buffer.panels) * size)
-        copy(address, (w.values[buffer.stage.array].generic, (column, *reversed(outer))), barrier, *mask)
+        copy(address, (w.values[buffer.stage.array].generic, (column, *reversed(outer))), barrier, *mask, *policy)

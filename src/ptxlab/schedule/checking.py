@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptxlab.equal import Verdict, equal
-from ptxlab.schedule.launching import launch_of, random_arguments
+from ptxlab.measure.data import Host
+from ptxlab.schedule.launching import arguments_of, launch_of
 from ptxlab.schedule.reference import compute
 from ptxlab.schedule.state import refuse_here
 from ptxlab.schedule.statements import Algorithm, loads
@@ -25,7 +26,7 @@ HALF = 2e-2  # where it, or what tensor cores multiply in registers, is rounded 
 
 def check_numbers(schedule: Schedule, sizes: Mapping[str, int], seed: int) -> None:
     """Refuse a kernel whose outputs are others than those of the algorithm."""
-    arguments = random_arguments(schedule.algorithm, sizes, seed)
+    arguments = arguments_of(schedule.algorithm, sizes, Host(seed))
     names = schedule.algorithm.parameters
     for name, value in zip(names, arguments, strict=True):
         if name in schedule.algorithm.outputs and not _is_read(schedule.algorithm, name):
@@ -48,7 +49,7 @@ def check_numbers(schedule: Schedule, sizes: Mapping[str, int], seed: int) -> No
 
 def check_function(schedule: Schedule, plain: Schedule, sizes: Mapping[str, int]) -> Verdict:
     """What `equal` says of the kernel and a plain one; refuse what it does not accept."""
-    arguments = random_arguments(schedule.algorithm, sizes)
+    arguments = arguments_of(schedule.algorithm, sizes, Host())
     found = equal(launch_of(schedule, arguments), launch_of(plain, arguments), assume_paths=True)
     if found.level not in ACCEPTED:
         _refuse_wrong(schedule, f"it is not the algorithm: {found}", sizes)

@@ -39,13 +39,7 @@ def write_leaf(w: Writing, leaf: Leaf) -> None:
         if leaf.kind in whole:
             whole[leaf.kind](w, leaf, one)
             return
-        own = {
-            "init": _init,
-            "update": _update,
-            "factor": write_factor,
-            "rescale": write_rescale,
-            "load": write_load,
-        }
+        own = {"init": _init, "update": _update, "factor": write_factor, "rescale": write_rescale, "load": write_load}
         own[leaf.kind](w, one)
 
 
@@ -115,7 +109,7 @@ def _store(w: Writing, one: Store) -> None:
         return
     when = holding(w, limits, one.condition)
     element = w.algorithm.arrays[one.array].element
-    store_numbers(w.addresses.element(one.array, index), element, [value], when)
+    store_numbers(w.addresses.element(one.array, index), element, [value], when, w.hint(one.array))
 
 
 def flush(w: Writing) -> None:
@@ -150,7 +144,7 @@ def _store_exchanged(w: Writing, group: list[tuple[str, tuple[Linear, ...]]], la
     column = moved(w, index, lanes)
     conditions = limited(limits, index, column)
     place = w.addresses.element(array, (*index[:-1], column))
-    store_bits(place, exchange(w, lanes, words), w.addresses.predicate(conditions))
+    store_bits(place, exchange(w, lanes, words), w.addresses.predicate(conditions), 0, w.hint(array))
 
 
 def _store_group(w: Writing, group: list[tuple[str, tuple[Linear, ...]]]) -> None:
@@ -158,8 +152,8 @@ def _store_group(w: Writing, group: list[tuple[str, tuple[Linear, ...]]]) -> Non
     array, index = group[0]
     limits = w.collected[group[0]][1]
     values = [w.collected.pop(key)[0] for key in group]
-    element = w.algorithm.arrays[array].element
-    store_numbers(w.addresses.element(array, index), element, values, w.addresses.predicate(limits))
+    target, when = w.addresses.element(array, index), w.addresses.predicate(limits)
+    store_numbers(target, w.algorithm.arrays[array].element, values, when, w.hint(array))
 
 
 def _is_stored_aligned(w: Writing, one: Store, first: Linear, width: int) -> bool:

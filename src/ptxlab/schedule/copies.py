@@ -140,7 +140,7 @@ def write_fill(w: Writing, fill: Fill) -> None:
     runs = buffer.slots > 1 and size >= 4
     slot = FILL if buffer.slots > 1 and fill.iteration is None else ""
     waiting: list[tuple[Any, list[Value], Value]] = []
-    some_iteration = during(w, fill)
+    some_iteration, hint = during(w, fill), w.hint(array)
     for one in w.fills[number]:
         index = source_of(w, fill, one.box)
         limits = [
@@ -155,11 +155,11 @@ def write_fill(w: Writing, fill: Fill) -> None:
         when = w.addresses.predicate(some)
         if runs:
             ignored = w.addresses.predicate(limits, negated=True)
-            operands = [target, source, size, *([ignored] if ignored is not None else [])]
-            emit(f"cp.async.{'cg' if size == 16 else 'ca'}.shared.global", operands, when=when)
+            operands = [target, source, size, *([ignored] if ignored is not None else []), *hint[1]]
+            emit(f"cp.async.{'cg' if size == 16 else 'ca'}.shared.global{hint[0]}", operands, when=when)
             continue
         inside_of = w.addresses.predicate([*limits, *some])
-        values = load_bits(source, "global", size, inside_of)
+        values = load_bits(source, "global", size, inside_of, hint)
         waiting.append((target, values, when))
         if sum(len(one[1]) for one in waiting) >= BATCH:
             _store_raw(w, buffer, waiting)

@@ -6,13 +6,18 @@ All is read from the plan that the kernel is written from.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxlab.draw.accesses import accesses
 from ptxlab.draw.palette import apart
 from ptxlab.draw.picture import Cell, Panel, Picture
+from ptxlab.measure import Launch
+from ptxlab.schedule.emit import memory_of
 from ptxlab.schedule.statements import Store
 from ptxlab.schedule.synchronize import copied
 from ptxlab.schedule.tree import Buffer, Plan
@@ -20,6 +25,7 @@ from ptxlab.schedule.walk import digits as thread_digits
 
 MOST = 16  # rows and columns of a panel
 WARP = 32
+WAVEFRONTS = "wavefronts", "ideal_wavefronts"
 Owners = NDArray[np.int64]
 
 
@@ -32,6 +38,36 @@ def draw(plan: Plan, sizes: Mapping[str, int]) -> Picture:
     panels += [_copies(plan, buffer) for buffer in plan.buffers]
     panels += [_ring(plan, sizes)] if state.pipeline.at else []
     return Picture(f"{state.algorithm.name}: {', '.join(state.steps) or 'one thread does all of it'}", panels)
+
+
+def draw_banks(plan: Plan, launch: Launch, title: str) -> Picture:
+    """The costliest requests of warps at stages: of what writes them, and of what reads them; it runs the launch."""
+    result = launch.run(device="cpu", profile=True)
+    lines, patterns = result.counters["lines"], result.counters["patterns"]
+    kinds: dict[int, str] = {}
+    for one in launch.function.instructions():
+        span, effects = launch.module.span(one), one.opcode.candidates[0].effects
+        found = [access.kind for access in effects.accesses if access.space == "shared"]
+        kinds |= {span.source.position(span.start)[0]: found[0]} if span is not None and found else {}
+    panels: list[Panel] = []
+    for buffer, piece in zip(plan.buffers, memory_of(plan), strict=False):  # what threads combine is after these
+        own = range(piece.start, piece.start + piece.size)
+        for does in ("store", "load"):
+            at = [n for n, kind in kinds.items() if kind == does and n in patterns and _starts(patterns[n]) in own]
+            if not at:
+                continue
+            worst = max(at, key=lambda n: lines[n]["wavefronts"] / lines[n]["ideal_wavefronts"])
+            made, ideal = (lines[worst][name] / lines[worst]["shared_requests"] for name in WAVEFRONTS)
+            said = f"{buffer.stage.array}, {does}s of {patterns[worst]['size']} bytes a lane: {made:g} wavefront"
+            said += f"{'s' * (made != 1)} a warp, {ideal:g} without bank conflicts"
+            first = accesses(result, worst).panels[0]
+            panels.append(replace(first, title=said, note=first.title))
+    return Picture(title if panels else f"{title}: no warp has bank conflicts at a stage", panels)
+
+
+def _starts(pattern: Mapping[str, Any]) -> int:
+    """The address of the first lane in shared memory."""
+    return next((one for one in pattern["addresses"] if one is not None), -1) if pattern["space"] == "shared" else -1
 
 
 def _blocks(plan: Plan, sizes: Mapping[str, int]) -> Panel:

@@ -13,6 +13,8 @@ from ptxlab.schedule.address import Value
 from ptxlab.schedule.expressions import register
 from ptxlab.schedule.tree import BYTES
 
+Hint = tuple[str, list[Value]]  # a modifier of an access, and its operand
+NO_HINT: Hint = "", []
 ELEMENTS: dict[str, Any] = {"f32": f32, "f16": f16_type, "bf16": bf16_type, "e4m3": b8, "e5m2": b8}
 
 
@@ -27,20 +29,22 @@ def synchronize_cluster(aligned: str = "") -> None:
     emit(f"barrier.cluster.wait.acquire{aligned}", [])
 
 
-def load_bits(source: Any, space: str, size: int, when: Value) -> list[Value]:
+def load_bits(source: Any, space: str, size: int, when: Value, hint: Hint = NO_HINT) -> list[Value]:
     """So many bytes as bits; zeros where the predicate does not hold."""
     cls, count = (b16, 1) if size <= 2 else (b32, size // 4)
     values = [cls(0) if when is not None else cls() for _ in range(count)]
     lanes = f".v{count}" if count > 1 else ""
-    emit(f"ld.{space}{lanes}.b{min(8 * size, 32)}", [source], out=tuple(values) if count > 1 else values[0], when=when)
+    outs = tuple(values) if count > 1 else values[0]
+    emit(f"ld.{space}{hint[0]}{lanes}.b{min(8 * size, 32)}", [source, *hint[1]], out=outs, when=when)
     return values
 
 
-def store_bits(target: Any, values: Sequence[Value], when: Value, width: int = 0) -> None:
+def store_bits(target: Any, values: Sequence[Value], when: Value, width: int = 0, hint: Hint = NO_HINT) -> None:
     """Registers, or only so many bits of one."""
     lanes = f".v{len(values)}" if len(values) > 1 else ""
     width = width or values[0].type.width
-    emit(f"st.{target.space}{lanes}.b{width}", [target, tuple(values) if len(values) > 1 else values[0]], when=when)
+    stored = tuple(values) if len(values) > 1 else values[0]
+    emit(f"st.{target.space}{hint[0]}{lanes}.b{width}", [target, stored, *hint[1]], when=when)
 
 
 def split_bits(values: Sequence[Value], size: int) -> list[Value]:
@@ -54,15 +58,16 @@ def split_bits(values: Sequence[Value], size: int) -> list[Value]:
 
 
 def load_numbers(
-    source: Any, space: str, element: str, width: int, when: Value, outs: list[Value] | None = None
+    source: Any, space: str, element: str, width: int, when: Value, outs: list[Value] | None, hint: Hint = NO_HINT
 ) -> list[Value]:
     """Elements as f32; zeros where the predicate does not hold."""
     if element == "f32":
         values = outs or [f32(0.0) if when is not None else f32() for _ in range(width)]
         lanes = f".v{width}" if width > 1 else ""
-        emit(f"ld.{space}{lanes}.f32", [source], out=tuple(values) if width > 1 else values[0], when=when)
+        several = tuple(values) if width > 1 else values[0]
+        emit(f"ld.{space}{hint[0]}{lanes}.f32", [source, *hint[1]], out=several, when=when)
         return values
-    halves = split_bits(load_bits(source, space, width * BYTES[element], when), 2)
+    halves = split_bits(load_bits(source, space, width * BYTES[element], when, hint), 2)
     if BYTES[element] == 1:  # each of these is two elements
         pairs = [emit(f"cvt.rn.f16x2.{element}x2", [pair], out=b32()) for pair in halves]
         halves = [half for pair in pairs for half in emit("mov.b32", [pair], out=(b16(), b16()))][:width]
@@ -82,12 +87,11 @@ def as_words(element: str, values: Sequence[Value]) -> list[Value]:
     return [emit("mov.b32", [(low, high)], out=b32())]
 
 
-def store_numbers(target: Any, element: str, values: Sequence[Value], when: Value) -> None:
+def store_numbers(target: Any, element: str, values: Sequence[Value], when: Value, hint: Hint) -> None:
+    """Numbers in f32 as elements."""
     values = [register(value) for value in values]
     if element != "f32":
         halves = [emit(f"cvt.rn.{element}.f32", [value]) for value in values]
-        if len(halves) == 1:
-            emit("st.global.b16", [target, halves[0]], when=when)
-            return
-        values = [emit("mov.b32", [tuple(pair)], out=b32()) for pair in zip(halves[::2], halves[1::2], strict=True)]
-    store_bits(target, values, when)
+        pairs = zip(halves[::2], halves[1::2], strict=len(halves) > 1)
+        values = [emit("mov.b32", [pair], out=b32()) for pair in pairs] or halves
+    store_bits(target, values, when, 0, hint)

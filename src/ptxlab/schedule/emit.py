@@ -69,12 +69,12 @@ def write_kernel(plan: Plan) -> Kernel:
 
 def shared_bytes(plan: Plan) -> int:
     """The dynamic shared memory of a launch."""
-    total = max((one.start + one.size for one in _memory(plan)), default=0)
+    total = max((one.start + one.size for one in memory_of(plan)), default=0)
     return total if total > STATIC_BYTES or plan.reuses_memory else 0
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """An array in shared memory."""
 
     name: str
@@ -83,13 +83,13 @@ class _Piece:
     align: int
 
 
-def _memory(plan: Plan) -> list[_Piece]:
+def memory_of(plan: Plan) -> list[Piece]:
     """Arrays in shared memory. Copies of one stage in several loops are in a row."""
-    found: list[_Piece] = []
+    found: list[Piece] = []
 
     def add(name: str, size: int, align: int = ALIGN, start: int | None = None) -> None:
         end = max((one.start + one.size for one in found), default=0)
-        found.append(_Piece(name, -(-end // align) * align if start is None else start, size, align))
+        found.append(Piece(name, -(-end // align) * align if start is None else start, size, align))
 
     for number, buffer in enumerate(plan.buffers):
         every = buffer.swizzle.period if buffer.swizzle else 128 if buffer.stage.array in plan.mapped else ALIGN
@@ -111,6 +111,8 @@ def _write(w: Writing) -> None:
     if not w.state.persistent:
         _write_blocks(w, _cluster_number(w, ptx.ctaid.x))
     _write_threads(w)
+    if w.state.evicted_first:
+        w.policy = ptx.createpolicy.fractional["L2::evict_first"].b64(1.0)
     _write_memory(w)
     w.fills = [[] if b.stage.array in w.plan.mapped else portions(w, n, b) for n, b in enumerate(w.plan.buffers)]
     write_barriers(w)
@@ -218,7 +220,7 @@ def _write_threads(w: Writing) -> None:
 
 
 def _write_memory(w: Writing) -> None:
-    memory = _memory(w.plan)
+    memory = memory_of(w.plan)
     if shared_bytes(w.plan):
         start = ptx.dynamic_shared(b32, align=max(one.align for one in memory)).address
         starts = [start + one.start if one.start else start for one in memory]

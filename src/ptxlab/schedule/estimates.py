@@ -23,6 +23,8 @@ class Estimated:
     seconds: float | None
     limiter: str = ""
     problem: str = ""
+    conflicts: float = 0.0
+    """The part of shared memory's cycles that bank conflicts take."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Estimates:
                 lines.append(f"{one.step:60.60} {one.problem}")
                 continue
             change = f"{before / one.seconds:7.2f} x" if before else ""
-            lines.append(f"{one.step:60.60} {one.seconds * 1e6:12.1f} us {change:10} {one.limiter}".rstrip())
+            conflicts = f", {one.conflicts:.0%} bank conflicts" if one.conflicts >= 0.005 else ""
+            limiter = f"{one.limiter}{conflicts}"
+            lines.append(f"{one.step:60.60} {one.seconds * 1e6:12.1f} us {change:10} {limiter}".rstrip())
             before = one.seconds
         return "\n".join(lines)
 
@@ -56,5 +60,5 @@ def estimates(schedule: Schedule, sizes: Mapping[str, int]) -> Estimates:
         except (PtxError, KernelError) as problem:
             found.append(Estimated(str(step), None, problem=problem.diagnostics[0].message))
             continue
-        found.append(Estimated(str(step), made.seconds, made.limiter))
+        found.append(Estimated(str(step), made.seconds, made.limiter, conflicts=made.conflicts))
     return Estimates(tuple(found))

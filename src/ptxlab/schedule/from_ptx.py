@@ -14,13 +14,11 @@ iterations; either alone is one where the kernel does not ask for the other.
 
 from __future__ import annotations
 
-import linecache
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any
 
 import ptxlab
 from ptxlab.ir import Function, Module
@@ -30,7 +28,7 @@ from ptxlab.isa.jump import Jump
 from ptxlab.isa.operation import Operation
 from ptxlab.report import PtxError, Source, error
 from ptxlab.schedule.executing import CHANGED, Execution, effects_of, name_of
-from ptxlab.schedule.read import algorithm, f32
+from ptxlab.schedule.read import algorithm_of
 from ptxlab.schedule.statements import Algorithm
 from ptxlab.schedule.symbolic import Float, Predicate, Sum, Value, added, multiplied, whole
 
@@ -104,10 +102,7 @@ class _Reader(Execution):
         text = self.found.text()
         source = self.found.module.source
         file = f"<{self.found.name} of {source.name if source is not None else 'kernel.ptx'}>"
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-        space: dict[str, Any] = {"f32": f32}
-        exec(compile(text, file, "exec"), space)
-        return replace(algorithm(space[self.found.name]), text=text)
+        return algorithm_of(text, self.found.name, file)
 
     def _run(self, body: list[Instruction | Label]) -> None:
         number = 0

@@ -13,7 +13,7 @@ from ptxlab.device.array_types import TORCH_NAMES
 from ptxlab.device.tensor_maps import tensor_map
 from ptxlab.measure import Launch
 from ptxlab.measure.block_scaled import FORMATS, matrix
-from ptxlab.measure.data import Host
+from ptxlab.measure.data import Draw
 from ptxlab.schedule.emit import shared_bytes
 from ptxlab.schedule.pieces import workspace_words
 from ptxlab.schedule.scaled import Scaled, factors_of
@@ -38,6 +38,8 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     aligned = all(_alignment(a) % 16 == 0 for a in arguments if hasattr(a, "shape"))
     free = {name: size for name, size in sizes.items() if name not in schedule.sizes}
     multiples = {name: max(n for n in multiples_of(schedule, name) if size % n == 0) for name, size in free.items()}
+    if schedule.state.is_empty(sizes):
+        aligned, multiples = False, dict.fromkeys(free, 0)
     if schedule.state.pipeline.by == "tma":
         staged = [one.array for one in schedule.state.stages if one.at == schedule.state.pipeline.at]
         aligned = aligned and all(_is_mappable(schedule.algorithm.arrays[name], given[name]) for name in staged)
@@ -47,7 +49,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     counts = [schedule.state.iterations(name, sizes) for name in schedule.state.blocks]
     together = made.state.together()  # a cluster has all of its blocks, also where tiles are beyond the result
     counts = [-(-n // each) * each for n, each in zip(counts, map(made.state.together, made.state.blocks), strict=True)]
-    grid = [math.prod(counts)] if schedule.state.group else counts[::-1] or [1]
+    grid = [math.prod(counts)] if made.state.group else counts[::-1] or [1]
     if made.state.persistent:
         pieces = min(made.state.iterations(made.state.pipeline.at, sizes), PIECES) if made.state.stream_k else 1
         grid = [min(grid[0] * pieces, SMS // together * together)]
@@ -117,20 +119,19 @@ def sizes_of(schedule: Schedule, given: Mapping[str, Any]) -> dict[str, int]:
     return {name: sizes[name] for name in algorithm.sizes}
 
 
-def random_arguments(algorithm: Algorithm, sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
-    """Random arguments of these sizes."""
-    chance = np.random.default_rng(seed)
+def arguments_of(algorithm: Algorithm, sizes: Mapping[str, int], draw: Draw) -> list[Any]:
+    """Random arguments of these sizes, or zeros."""
     found: list[Any] = []
     for name in algorithm.parameters:
         array = algorithm.arrays.get(name)
         if array is None:
-            found.append(float(chance.uniform(0.5, 2.0)))
+            found.append(float(draw.uniform((), "f64", 0.5, 2.0)))
             continue
-        shape = [extent.value(sizes) for extent in array.extents]
+        shape = tuple(extent.value(sizes) for extent in array.extents)
         if array.element in FORMATS:
-            found.append(Scaled(array, matrix(Host(seed + len(found)), FORMATS[array.element], shape[0], shape[1])))
+            found.append(Scaled(array, matrix(draw, FORMATS[array.element], *shape)))
         else:
-            found.append(chance.standard_normal(shape).astype(_dtype(array.element)))
+            found.append(draw.normal(shape, array.element))
     return found
 
 
@@ -175,10 +176,3 @@ def _is_contiguous(array: Any) -> bool:
         return bool(array.is_contiguous())
     flags = getattr(array, "flags", None)
     return flags is None or bool(flags.c_contiguous)
-
-
-def _dtype(element: str) -> Any:
-    import ml_dtypes
-
-    halves = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
-    return {"f32": np.float32, **halves, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}[element]

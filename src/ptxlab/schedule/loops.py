@@ -80,6 +80,8 @@ def _loop(w: Writing, loop: tree.Loop) -> None:
     if name in w.plan.unrolled:
         _unrolled(w, loop)
         return
+    if w.state.count(loop.part) == 0:
+        return
     w.comment(f"loop {name}")
     addresses = w.addresses
     places = list(dict.fromkeys(_places(w, loop.body, dict(w.held), frozenset(w.kept))))

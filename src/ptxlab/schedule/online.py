@@ -1,7 +1,8 @@
 """One pass: weights relative to the maximum so far, and sums that are rescaled where it grows.
 
-With `c` the factor times log2(e), a weight is `ex2(value * c + shift)`, where `shift` is `-top * c`: one `fma` each.
-The maximum of no values is -inf; `LEAST` in its place makes weights that nothing is added for, and no NaN.
+With `c` the factor times log2(e), a weight is `ex2((value + shift) * c)`, where `shift` is `-top`. Where tensor cores
+compute values, it is `ex2(value * c + shift)` with `-top * c` instead, one `fma`: rounding that is an error as large
+as those of the values. The maximum of no values is -inf; `LEAST` in its place makes weights of 0, and no NaN.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ def _scale(w: Writing) -> Value:
     raise AssertionError(_online(w).factor)
 
 
+def _scaled(w: Writing, one: Value, is_early: bool) -> Value:
+    """Times the factor of exponents: early for all values of tensor cores, of the others each difference."""
+    return emit("mul.rn.f32", [register(one), _scale(w)]) if is_early is bool(w.state.tensors) else register(one)
+
+
 def _of_row(w: Writing, what: str) -> tuple[str, tuple[int, ...]]:
     """The register of something that there is of each maximum."""
     name, numbers = key_of(w, statement_of(w, _online(w).top))
@@ -45,8 +51,8 @@ def _of_row(w: Writing, what: str) -> tuple[str, tuple[int, ...]]:
 
 def start_online(w: Writing, top: Reduce) -> None:
     """Before the loop: no maximum yet."""
-    w.comment(f"{top.name} so far, times what exponents are", _online(w).step)
-    w.made[_of_row(w, "shift")] = emit("mul.rn.f32", [register(_scale(w)), -LEAST], out=f32())
+    w.comment(f"{top.name} so far, negative", _online(w).step)
+    w.made[_of_row(w, "shift")] = _scaled(w, f32(-LEAST), is_early=True)
 
 
 def write_factor(w: Writing, top: Reduce) -> None:
@@ -54,8 +60,9 @@ def write_factor(w: Writing, top: Reduce) -> None:
     w.comment(f"{top.name} may have grown: by how much weights become less", _online(w).step)
     shift = w.made[_of_row(w, "shift")]
     clamped = emit("max.f32", [w.made[key_of(w, top)], LEAST])
-    scaled = emit("mul.rn.f32", [clamped, _scale(w)])
-    w.made[_of_row(w, "factor")] = emit("ex2.approx.ftz.f32", [emit("neg.f32", [emit("add.rn.f32", [shift, scaled])])])
+    scaled = _scaled(w, clamped, is_early=True)
+    less = _scaled(w, emit("neg.f32", [emit("add.rn.f32", [shift, scaled])]), is_early=False)
+    w.made[_of_row(w, "factor")] = emit("ex2.approx.ftz.f32", [less])
     emit("neg.f32", [scaled], out=shift)
 
 
@@ -67,5 +74,7 @@ def write_rescale(w: Writing, sum: Reduce) -> None:
 
 def write_weight(w: Writing) -> Value:
     """`exp((value - top) * factor)`."""
-    value = register(expression(w, _online(w).value))
-    return emit("ex2.approx.ftz.f32", [emit("fma.rn.f32", [value, _scale(w), w.made[_of_row(w, "shift")]])])
+    value, shift = register(expression(w, _online(w).value)), w.made[_of_row(w, "shift")]
+    if w.state.tensors:
+        return emit("ex2.approx.ftz.f32", [emit("fma.rn.f32", [value, _scale(w), shift])])
+    return emit("ex2.approx.ftz.f32", [_scaled(w, emit("add.rn.f32", [value, shift]), is_early=False)])

@@ -82,7 +82,7 @@ def load_elements(
         source = w.addresses.shared(number, position(w, buffer, index), READ if buffer.slots > 1 else "")
         return load_numbers(source, "shared", element, width, None, outs)
     source = w.addresses.element(array, index)
-    return load_numbers(source, "global", element, width, w.addresses.predicate(limits))
+    return load_numbers(source, "global", element, width, w.addresses.predicate(limits), None, w.hint(array))
 
 
 def position(w: Writing, buffer: Buffer, index: Sequence[Linear]) -> Linear:

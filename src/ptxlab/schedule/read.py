@@ -12,8 +12,11 @@
 from __future__ import annotations
 
 import ast
+import copyreg
 import inspect
+import linecache
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from ptxlab.author.lines import definition_of, refuse_line
@@ -52,14 +55,35 @@ class ArrayType:
         return ArrayType(self.element, extents if isinstance(extents, tuple) else (extents,))
 
 
-f32, f16, bf16 = ArrayType("f32"), ArrayType("f16"), ArrayType("bf16")
-e4m3, e5m2 = ArrayType("e4m3"), ArrayType("e5m2")
-nvfp4, mxf4, mxf8 = ArrayType("nvfp4"), ArrayType("mxf4"), ArrayType("mxf8")
+ELEMENTS = ("f32", "f16", "bf16", "e4m3", "e5m2", "nvfp4", "mxf4", "mxf8")
+f32, f16, bf16, e4m3, e5m2, nvfp4, mxf4, mxf8 = map(ArrayType, ELEMENTS)
 
 
 def algorithm(function: Callable[..., Any]) -> Algorithm:
     """Read a Python function as an algorithm."""
     return _Reader(function).read()
+
+
+def algorithm_of(text: str, name: str, file: str, types: Mapping[str, Any] | None = None) -> Algorithm:
+    """Read the text of a function that is in no file; `types` are those of its parameters, where it does not say."""
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    space: dict[str, Any] = {element: ArrayType(element) for element in ELEMENTS}
+    exec(compile(text, file, "exec", flags=annotations.compiler_flag), space)
+    if types is not None:
+        space[name].__annotations__ = dict(types)
+    return replace(algorithm(space[name]), text=text)
+
+
+def _reduced(one: Algorithm) -> tuple[Any, ...]:
+    """How an algorithm is pickled: by its text, which another process need not have as a file."""
+    definition = definition_of(one.function.__code__)
+    assert definition is not None
+    types = inspect.get_annotations(one.function, eval_str=True)
+    plain = ast.FunctionDef(**{**vars(definition), "decorator_list": [], "returns": None})
+    return algorithm_of, (ast.unparse(plain), one.name, f"<{one.name}>", types)
+
+
+copyreg.pickle(Algorithm, _reduced)
 
 
 class _Reader:

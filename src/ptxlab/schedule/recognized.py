@@ -138,8 +138,7 @@ class Recognized:
         given = [name for name in self.parameters.values() if name in shapes or name in self.scalars]
         types = {name: f"f32[{', '.join(n if n.isdigit() else repr(n) for n in shapes[name])}]" for name in shapes}
         head = ", ".join(f"{name}: {types.get(name, 'f32')}" for name in given)
-        used = {name for dimensions in written for _, _, names, _ in dimensions for name in names}
-        axes = [axis for axis in reversed(self._ordered(written)) if axis in used][::-1]
+        axes = list(dict.fromkeys(name for dimensions in written for _, _, names, _ in dimensions for name in names))
         lines = [f"def {self.name}({head}):"]
         limits = ", ".join(sizes[axis] for axis in axes)
         lines.append(f"    for {', '.join(axes)} in {'grid' if len(axes) > 1 else 'range'}({limits}):")
@@ -148,10 +147,6 @@ class Recognized:
             place = next(n for n, (a, o, _) in enumerate(self.accesses) if a == array and o == offset)
             lines.append(f"        {array}[{{{place}}}] = {value}")
         return "\n".join(lines).format(*indices) + "\n"
-
-    def _ordered(self, written: list[list[Dimension]]) -> list[str]:
-        """The independent loops, as the result is stored: rows first."""
-        return list(dict.fromkeys(name for dimensions in written for _, _, names, _ in dimensions for name in names))
 
 
 def _identifier(name: str) -> str:

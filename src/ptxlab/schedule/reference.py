@@ -34,7 +34,7 @@ class _Reference:
     def __init__(self, algorithm: Algorithm, sizes: Mapping[str, int], arguments: Mapping[str, Any]) -> None:
         self.algorithm, self.sizes = algorithm, sizes
         self.order = list(algorithm.axes)
-        self.extents = {axis: extent.value(sizes) for axis, extent in algorithm.axes.items()}
+        self.extents = {axis: max(extent.value(sizes), 0) for axis, extent in algorithm.axes.items()}
         wide = {name: np.asarray(getattr(v, "numbers", v), np.float64) for name, v in arguments.items()}
         self.arrays = {name: wide[name] for name in algorithm.arrays}
         self.values: dict[str, Values] = {name: wide[name] for name in wide if name not in algorithm.arrays}

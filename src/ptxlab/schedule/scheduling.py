@@ -12,7 +12,8 @@ s.check()
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
@@ -28,12 +29,15 @@ from ptxlab.estimate import Estimate, estimate
 from ptxlab.isa.targets import TARGETS
 from ptxlab.measure import Launch
 from ptxlab.measure.block_scaled import FORMATS
+from ptxlab.measure.data import Blank, Host
+from ptxlab.report import PtxError
 from ptxlab.report.nearest import nearest
 from ptxlab.schedule.checking import check_function, check_numbers
-from ptxlab.schedule.drawing import draw
+from ptxlab.schedule.drawing import draw, draw_banks
 from ptxlab.schedule.emit import write_kernel
 from ptxlab.schedule.estimates import Estimates, estimates
-from ptxlab.schedule.launching import launch_of, multiples_of, random_arguments, unaligned
+from ptxlab.schedule.launching import arguments_of, launch_of, multiples_of, unaligned
+from ptxlab.schedule.plain import plain_algorithm
 from ptxlab.schedule.plan import plan
 from ptxlab.schedule.scaled import refuse_scaled
 from ptxlab.schedule.search import Judge, Search, search
@@ -41,6 +45,7 @@ from ptxlab.schedule.state import State, here, quoted, refuse_here
 from ptxlab.schedule.statements import Algorithm
 from ptxlab.schedule.steps.blocks import blocks
 from ptxlab.schedule.steps.cluster import cluster
+from ptxlab.schedule.steps.evict_first import evict_first
 from ptxlab.schedule.steps.multicast import multicast
 from ptxlab.schedule.steps.online import online
 from ptxlab.schedule.steps.persistent import persistent
@@ -65,7 +70,7 @@ STEPS: dict[str, Callable[..., State]] = {
     one.__name__: one
     for one in (
         tile, blocks, threads, cluster, reorder, online, tensorize, stage, vectorize, pipeline, specialize, multicast,
-        persistent, stream_k, prefetch, unroll, raster, resident,
+        persistent, stream_k, prefetch, unroll, raster, resident, evict_first,
     )
 }  # fmt: skip
 
@@ -203,6 +208,10 @@ class Schedule:
         """Have so many blocks on an SM."""
         return self._take("resident", (blocks,), {})
 
+    def evict_first(self, *arrays: str) -> Self:
+        """Have the L2 cache give up what is accessed of arrays first."""
+        return self._take("evict_first", arrays, {})
+
     def undo(self, steps: int = 1) -> Self:
         """Take back the last steps."""
         if not isinstance(steps, int) or not 0 <= steps <= len(self.steps):
@@ -244,6 +253,10 @@ class Schedule:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        steps = [(one.name, one.arguments, one.options) for one in self.steps]
+        return _restored, (self.algorithm, self.target, self.sizes, steps)
+
     def __str__(self) -> str:
         return str(self.kernel())
 
@@ -263,7 +276,10 @@ class Schedule:
         """The plan and the kernel, for arrays at multiples of 16 bytes or for others."""
         key = (aligned, *sorted(multiples.items()))
         if key not in self._kernels:
-            made = plan(self.state if aligned else unaligned(self.state), multiples)
+            state = self.state if aligned else unaligned(self.state)
+            if 0 in multiples.values() or state.is_empty({}):
+                state = replace(state, group=0)
+            made = plan(state, multiples)
             refuse_scaled(self.algorithm, made.mapped)
             synchronize(made)
             self._kernels[key] = made, write_kernel(made)
@@ -279,7 +295,7 @@ class Schedule:
 
     def arguments(self, sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
         """Random arguments of these sizes."""
-        return random_arguments(self.algorithm, sizes, seed)
+        return arguments_of(self.algorithm, sizes, Host(seed))
 
     def check(self, *, seeds: int = 3, symbolic: bool = True, **sizes: int) -> Schedule:
         """Run it on the emulator: the outputs are those of the algorithm, no thread races, all accesses are in bounds.
@@ -293,8 +309,13 @@ class Schedule:
         for seed in range(seeds):
             check_numbers(self, self.sizes_for(sizes), seed)
         if symbolic:
-            plain = plain_schedule(self.algorithm, self.target, self.sizes)
-            self.verdict = check_function(self, plain, self.sizes_for(sizes, 1))
+            known = self.sizes_for(sizes, 1)
+            try:
+                plain = plain_schedule(self.algorithm, self.target, known)
+            except PtxError as problem:
+                said = f"there is no plain kernel to compare with: {problem.diagnostics[0].message}"
+                refuse_here("illegal-step", said, "take smaller sizes, or `check(symbolic=False)`")
+            self.verdict = check_function(self, plain, known)
         return self
 
     def sizes_for(self, sizes: Mapping[str, int], tiles: int = 2) -> dict[str, int]:
@@ -313,7 +334,7 @@ class Schedule:
 
     def estimate(self, *arguments: Any, **sizes: int) -> Estimate:
         """How long a launch takes on an H200, of arrays or of sizes, and what limits it."""
-        given = arguments or self.arguments(self.sizes_for(sizes))
+        given = arguments or arguments_of(self.algorithm, self.sizes_for(sizes), Blank())
         launch = self.launch_of(*given)
         if self.state.stream_k and hasattr(launch.args[-1], "shape"):
             launch.args[-1][:] = 1  # all flags are set: some blocks are counted, and do not wait for the others
@@ -323,8 +344,18 @@ class Schedule:
 
     def draw(self, **sizes: int) -> Picture:
         """A picture: the order of blocks over the result, the elements of each thread, who copies what and when."""
-        multiples = {name: max(multiples_of(self, name)) for name in self.algorithm.sizes if name not in self.sizes}
-        return draw(self.written(multiples)[0], self.sizes_for(sizes, 8))
+        return draw(self.written(self._tile)[0], self.sizes_for(sizes, 8))
+
+    def banks(self, **sizes: int) -> Picture:
+        """Bank conflicts in a launch of one tile: the costliest requests by which warps write and read each stage."""
+        launch = self.launch_of(*self.arguments({**self._tile, **self.sizes, **checked_sizes(self.algorithm, sizes)}))
+        made = next(plan for plan, kernel in self._kernels.values() if kernel is launch.kernel)
+        return draw_banks(made, launch, repr(self).strip("<>"))
+
+    @property
+    def _tile(self) -> dict[str, int]:
+        """Sizes that are not fixed, of a tile."""
+        return {name: max(multiples_of(self, name)) for name in self.algorithm.sizes if name not in self.sizes}
 
     def record(self, path: str | Path | None = None, /, **sizes: int) -> Trace:
         """A launch on the emulator, recorded in a file: of one tile and a rest in each direction, or of these sizes."""
@@ -345,9 +376,20 @@ class Schedule:
         """What each step changes, by the estimate: the time of the kernel after it, and what limits that."""
         return estimates(self, self.sizes_for(sizes))
 
-    def search(self, by: str | Judge = "estimate", **sizes: int) -> Search:
-        """Try all combinations of the `free` numbers in its steps: by the estimate, on a GPU, or by a function."""
-        return search(self, by, checked_sizes(self.algorithm, sizes))
+    def search(
+        self,
+        by: str | Judge = "estimate",
+        *,
+        progress: Callable[[str], None] | None = None,
+        executor: Executor | None = None,
+        **sizes: int,
+    ) -> Search:
+        """Try all combinations of the `free` numbers in its steps: by the estimate, on a GPU, or by a function.
+
+        `progress` takes a line for each, such as `print`. `executor` is any of `concurrent.futures`, or that of a Dask
+        cluster: it estimates, or for a GPU assembles.
+        """
+        return search(self, by, checked_sizes(self.algorithm, sizes), progress or (lambda _: None), executor)
 
 
 def schedule(algorithm: Algorithm, target: str = "sm_90a", **sizes: int) -> Schedule:
@@ -360,6 +402,16 @@ def schedule(algorithm: Algorithm, target: str = "sm_90a", **sizes: int) -> Sche
         help = f"did you mean `{meant}`?" if target not in TARGETS and meant else "`sm_80`, `sm_90a` and so on"
         refuse_here("unknown-target", f"there is no schedule for `{target}`", help)
     return Schedule(algorithm, target, sizes, here())
+
+
+def _restored(
+    algorithm: Algorithm,
+    target: str,
+    sizes: Mapping[str, int],
+    steps: Sequence[tuple[str, tuple[Any, ...], tuple[tuple[str, Any], ...]]],
+) -> Schedule:
+    """A schedule that was pickled."""
+    return Schedule(algorithm, target, sizes, here()).take(*(Step(*one, here()) for one in steps))
 
 
 def checked_sizes(algorithm: Algorithm, sizes: Mapping[str, int], least: int = 0) -> dict[str, int]:
@@ -375,7 +427,7 @@ def checked_sizes(algorithm: Algorithm, sizes: Mapping[str, int], least: int = 0
 
 def plain_schedule(algorithm: Algorithm, target: str, sizes: Mapping[str, int]) -> Schedule:
     """A thread for each iteration of the outermost loops: the kernel that one writes first."""
-    made = schedule(algorithm, target, **sizes)
+    made = schedule(plain_algorithm(algorithm), target, **sizes)
     axes = [axis for axis in algorithm.statements[0].axes if axis not in algorithm.reduced][-2:]
     size = 256 if len(axes) == 1 else 16
     return made.tile(**dict.fromkeys(axes, size)).blocks().threads(*axes)

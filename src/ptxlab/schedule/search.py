@@ -3,7 +3,7 @@
 ```python
 s.tile(i=free(64, 128), j=free(64, 128, 256)).blocks()
 found = s.search(by="estimate", m=1024, n=1024, k=1024)
-found.best, print(found)
+found.best, print(found), found.plot("search.svg")
 ```
 
 `by` is how a schedule is judged: the estimate, which needs no GPU; measurement on one, by `ptxlab.measure.tune`; or
@@ -12,19 +12,25 @@ a function of a schedule and the sizes, such as a count of waves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ptxlab import gpu
+from ptxlab.device.array_types import DTYPES, TORCH_NAMES
+from ptxlab.measure.plots import draw_trials
 from ptxlab.report import KernelError, PtxError
 from ptxlab.schedule.scaled import refuse_scaled
-from ptxlab.schedule.state import refuse_here
+from ptxlab.schedule.state import quoted, refuse_here
 
 if TYPE_CHECKING:
     from ptxlab.schedule.scheduling import Schedule, Step
 
 Judge = Callable[["Schedule", Mapping[str, int]], float]
+Report = Callable[[str], None]
 
 
 class free(int):  # noqa: N801 - used as a number in steps
@@ -58,23 +64,34 @@ class Search:
     tried: tuple[Tried, ...]
 
     @property
+    def fastest(self) -> Tried | None:
+        """The combination that takes least, where one is a schedule."""
+        right = [one for one in self.tried if one.seconds is not None]
+        return min(right, key=lambda one: one.seconds or 0.0, default=None)
+
+    @property
     def best(self) -> Schedule:
         """The fastest."""
-        right = [one for one in self.tried if one.seconds is not None]
-        if not right:
+        found = self.fastest
+        if found is None or found.schedule is None:
             reasons = "; ".join(sorted({one.problem for one in self.tried}))
             refuse_here("illegal-step", f"no combination is a schedule: {reasons:.300}")
-        found = min(right, key=lambda one: one.seconds or 0.0).schedule
-        assert found is not None
-        return found
+        return found.schedule
 
     def __str__(self) -> str:
         order = sorted(self.tried, key=lambda one: (one.seconds is None, one.seconds or 0.0))
-        return "\n".join(
-            f"{', '.join(map(str, one.values)):24} "
-            + (one.problem if one.seconds is None else f"{one.seconds * 1e6:10.2f} us")
-            for one in order
-        )
+        return "\n".join(map(spell, order))
+
+    def plot(self, path: str | Path) -> None:
+        """Draw what each combination takes, in the order in which they were tried, and the best so far."""
+        best = "none" if self.fastest is None else spell(self.fastest)
+        draw_trials([one.seconds for one in self.tried], best, path)
+
+
+def spell(one: Tried) -> str:
+    """A combination, and what it takes."""
+    took = one.problem if one.seconds is None else f"{one.seconds * 1e6:.2f} us"
+    return f"{', '.join(map(str, one.values))}: {took}"
 
 
 def candidates(schedule: Schedule) -> Iterator[Tried]:
@@ -99,32 +116,65 @@ def _replaced(step: Step, known: Mapping[int, int]) -> Step:
     return replace(step, arguments=arguments, options=tuple((n, known.get(id(v), v)) for n, v in step.options))
 
 
-def search(schedule: Schedule, by: str | Judge, sizes: Mapping[str, int]) -> Search:
+def search(
+    schedule: Schedule, by: str | Judge, sizes: Mapping[str, int], report: Report, executor: Executor | None
+) -> Search:
     """Try all combinations of the free numbers of a schedule."""
+    sizes = {**sizes, **schedule.sizes}
+    if missing := [name for name in schedule.algorithm.sizes if name not in sizes]:
+        refuse_here("illegal-step", f"how large is {quoted(missing)}?", "`s.search(m=512, n=512, k=512)`")
+    known = list(candidates(schedule))
     if by == "gpu":
-        return _measured(schedule, sizes)
+        absent = gpu.absence()
+        if absent is not None:
+            refuse_here("illegal-step", f"a search on a GPU, and {absent.message}", '`by="estimate"` needs none')
+        return measured(schedule, known, sizes, report, executor)
     if not callable(by) and by != "estimate":
         refuse_here("illegal-step", f"a search by {by!r:.40}", '`by="estimate"`, `by="gpu"`, or a function')
-    judge: Judge = by if callable(by) else lambda one, sizes: one.estimate(**sizes).seconds
-    found = []
-    for one in candidates(schedule):
-        if one.schedule is not None:
-            try:
-                one = replace(one, seconds=judge(one.schedule, sizes))
-            except (PtxError, KernelError) as refused:
-                one = replace(one, problem=refused.diagnostics[0].message)
+    judge = by if callable(by) else _estimated
+    found: list[Tried] = []
+    best = ""
+    for number, one in enumerate(_judged(known, judge, sizes, executor), 1):
         found.append(one)
+        if one.seconds is not None and one is Search(tuple(found)).fastest:
+            best = f", at best {spell(one)}"
+        report(f"{number} of {len(known)}{best}")
     return Search(tuple(found))
 
 
-def _measured(schedule: Schedule, sizes: Mapping[str, int]) -> Search:
-    """Time all combinations on a GPU; answers are compared with those of the plain kernel."""
+def _judged(
+    known: Sequence[Tried], judge: Judge, sizes: Mapping[str, int], executor: Executor | None
+) -> Iterator[Tried]:
+    """What each takes, in their order; an executor is given all of them at once."""
+    started = [executor.submit(_judge, one, judge, sizes) if executor else None for one in known]
+    for one, future in zip(known, started, strict=True):
+        seconds, problem = _judge(one, judge, sizes) if future is None else future.result()
+        yield replace(one, seconds=seconds, problem=problem)
+
+
+def _judge(one: Tried, judge: Judge, sizes: Mapping[str, int]) -> tuple[float | None, str]:
+    """What one takes, or why it is not a schedule; an executor calls this on another machine."""
+    if one.schedule is None:
+        return None, one.problem
+    try:
+        return judge(one.schedule, sizes), ""
+    except (PtxError, KernelError) as refused:
+        return None, refused.diagnostics[0].message
+
+
+def _estimated(schedule: Schedule, sizes: Mapping[str, int]) -> float:
+    return schedule.estimate(**sizes).seconds
+
+
+def measured(
+    schedule: Schedule, known: list[Tried], sizes: Mapping[str, int], report: Report, executor: Executor | None = None
+) -> Search:
+    """Time all combinations on a GPU, or have `tune` estimate them; answers are compared with the plain kernel's."""
     from ptxlab.measure import Entry, Work, tune
     from ptxlab.schedule.scheduling import plain_schedule
 
     algorithm = schedule.algorithm
     refuse_scaled(algorithm, (), ': no plain kernel is compared with, use `by="estimate"`')
-    known = list(candidates(schedule))
     right = {number: one for number, one in enumerate(known) if one.schedule is not None}
     scalars = {name: 1.0 for name in algorithm.parameters if name not in algorithm.arrays}
 
@@ -138,19 +188,26 @@ def _measured(schedule: Schedule, sizes: Mapping[str, int]) -> Search:
         return [given.get(name, scalars.get(name)) for name in algorithm.parameters]
 
     def reference(xp: Any, **given: Any) -> dict[str, Any]:
-        copies = {name: xp.clone(value) if hasattr(xp, "clone") else value.copy() for name, value in given.items()}
-        plain_schedule(algorithm, schedule.target, schedule.sizes).launch(*arguments(copies))
-        return {name: copies[name] for name in algorithm.outputs}
+        types = {name: getattr(xp, TORCH_NAMES[a.element], DTYPES[a.element]) for name, a in algorithm.arrays.items()}
+        narrow = {name: cast(value, types[name]) for name, value in given.items()}  # as they were before
+        plain_schedule(algorithm, schedule.target, sizes).launch(*arguments(narrow))
+        return {name: cast(narrow[name], xp.float64) for name in algorithm.outputs}
 
     def make(number: int) -> Any:
         one = right[number].schedule
         assert one is not None
         return lambda **given: one.launch_of(*arguments(given))
 
-    size = {**schedule.sizes, **sizes}
+    size = dict(sizes)
     entry = Entry(algorithm.name, arrays, reference, lambda **_: Work(0.0, 1.0, "f32"), {}, [size], [size], 1e-2)
-    tuned = tune(make, {"number": list(right)}, entry, size)
+    tuned = tune(make, {"number": list(right)}, entry, size, executor=executor, progress=report)
     for trial in tuned.trials:
         number = trial.parameters["number"]
-        known[number] = replace(known[number], seconds=trial.seconds, problem=trial.problem)
+        seconds = (trial.seconds or trial.estimated) if trial.is_right else None
+        known[number] = replace(known[number], seconds=seconds, problem=trial.problem)
     return Search(tuple(known))
+
+
+def cast(array: Any, type: Any) -> Any:
+    """An array of NumPy or torch with elements of another type."""
+    return array.astype(type) if hasattr(array, "astype") else array.to(type)

@@ -140,6 +140,8 @@ class State:
     vectors: Mapping[str, int] = field(default_factory=dict)
     """Elements of an array that one access takes, where they are neighbours."""
     vector_step: int = 0
+    evicted_first: tuple[str, ...] = ()
+    """Arrays whose lines the L2 cache gives up first."""
     pipeline: Pipeline = Pipeline()
     specialized: bool = False
     """Whether a warp of its own has TMA copy."""
@@ -187,12 +189,20 @@ class State:
         if part.extent is not None:
             return part.extent
         extent = self.extent(part.axis)
-        return -(-extent.constant // part.weight) if extent.is_constant else None
+        return max(0, -(-extent.constant // part.weight)) if extent.is_constant else None
 
     def iterations(self, name: str, sizes: Mapping[str, int]) -> int:
         """How many a part has, for some sizes."""
         part = self.part(name)
-        return part.extent or -(-self.extent(part.axis).value(sizes) // part.weight)
+        return part.extent or max(0, -(-self.extent(part.axis).value(sizes) // part.weight))
+
+    def is_empty(self, sizes: Mapping[str, int]) -> bool:
+        """Whether threads or blocks run a loop without iterations, so far as that is known: one block is launched."""
+        for axis, parts in self.parts.items():
+            extent = self.extent(axis).replaced(sizes)
+            if extent.is_constant and extent.constant <= 0 and any(part.role != "serial" for part in parts):
+                return True
+        return False
 
     def with_parts(self, *changed: Part) -> State:
         """Parts in place of those of the same name."""
@@ -360,8 +370,8 @@ def refuse_here(code: str, message: str, *helps: str) -> NoReturn:
 
 
 def here() -> SourcePosition:
-    """The innermost line outside of this package."""
+    """The innermost line outside of ptxlab."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("ptxlab."):
         frame = frame.f_back
     return SourcePosition(frame.f_code, frame.f_lineno, frame.f_lasti)

@@ -6,7 +6,7 @@ that the instruction gives its lane.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -183,19 +183,18 @@ class Operand:
 
 def _write_mma(w: Writing, tensor: Tensor, one: Reduce) -> None:
     """Load the fragments of 16 elements along the sum, multiply all with all, and so on."""
-    left, right = Operand(w, tensor, tensor.left, tensor.rows), Operand(w, tensor, tensor.right, tensor.columns)
-    element = left.buffer.element
+    right = Operand(w, tensor, tensor.right, tensor.columns)
+    element = right.buffer.element
     multiply = ptx.mma.sync.aligned.m16n8k16.row.col.f32[element][element].f32
     fragments = ptx.fragments(multiply)
-    a = fragments.a if left.is_along else fragments.a.transposed
+    left = _Weights(w, tensor, one, element) if tensor.weight else _Loaded(w, tensor, fragments.a)
     single = fragments.b if right.is_along else fragments.b.transposed
     down, across = list(_tiles(w, tensor, tensor.rows, 1)), list(_tiles(w, tensor, tensor.columns, 1))
     together = 2 if len(across) % 2 == 0 else 1
     b = single.stacked(2) if together == 2 else single
-    a_lanes, b_lanes = left.lanes(a), right.lanes(b)
-    depth = w.state.count(w.state.parts[tensor.depth][-1]) or 0
-    for along in range(0, depth, STEP // BYTES[element]):
-        rows = [a.load(left.moved(a_lanes, on, along), out=b32.several(a.registers)) for _, on in down]
+    b_lanes = right.lanes(b)
+    for along in range(0, left.depth, STEP // BYTES[element]):
+        rows = [left.of(numbers, on, along) for numbers, on in down]
         columns = []
         for _, on in across[::together]:
             found = b.load(right.moved(b_lanes, on, along), out=b32.several(b.registers))
@@ -206,6 +205,21 @@ def _write_mma(w: Writing, tensor: Tensor, one: Reduce) -> None:
             for j, (others, _) in order if n % 2 == 0 else reversed(order):
                 total = _accumulators(w, tensor, one, {**numbers, **others})
                 multiply(rows[n], columns[j], total, out=total)
+
+
+class _Loaded:
+    """The left operand in registers, loaded from shared memory."""
+
+    def __init__(self, w: Writing, tensor: Tensor, fragment: Fragment) -> None:
+        self.operand = Operand(w, tensor, tensor.left, tensor.rows)
+        self.fragment = fragment if self.operand.is_along else fragment.transposed
+        self.lanes = self.operand.lanes(self.fragment)
+        self.depth = w.state.count(w.state.parts[tensor.depth][-1]) or 0
+
+    def of(self, numbers: dict[str, int], on: int, along: int) -> Sequence[Value]:
+        """The registers of 16 rows and 16 elements along the sum."""
+        place = self.operand.moved(self.lanes, on, along)
+        return self.fragment.load(place, out=b32.several(self.fragment.registers))
 
 
 def _write_wgmma(w: Writing, tensor: Tensor, one: Reduce) -> None:
@@ -312,5 +326,5 @@ class _Weights:
         return [word for n in (0, 2) for word in as_words(self.element, values[n : n + 2])]
 
     def of(self, numbers: dict[str, int], on: int, along: int) -> list[Value]:
-        """The registers of 64 rows and 16 elements along the sum."""
+        """The registers of the rows of one instruction and 16 elements along the sum."""
         return [word for n in range(2) for word in self.made[tuple(numbers.values()), along // 8 + n]]

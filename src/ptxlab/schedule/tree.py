@@ -228,7 +228,7 @@ class Plan:
 
     state: State
     multiples: Mapping[str, int]
-    """What sizes are multiples of."""
+    """What sizes are multiples of; 0 where some loop has no iterations."""
     tree: list[Node]
     unrolled: set[str]
     buffers: list[Buffer]
@@ -281,7 +281,8 @@ class Plan:
         """Whether tiles cover an axis exactly, so that nothing is masked."""
         outermost = self.state.parts[axis][0]
         every = outermost.weight * self.state.together(outermost.name)
-        return every == 1 or self.state.extent(axis).is_multiple(every, self.multiples)
+        is_empty = 0 in self.multiples.values() or self.state.is_empty({})
+        return not is_empty and (every == 1 or self.state.extent(axis).is_multiple(every, self.multiples))
 
     def axes_of(self, value: Linear) -> list[str]:
         """The axes in a sum of axes."""

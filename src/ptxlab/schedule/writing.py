@@ -10,6 +10,7 @@ from ptxlab.author.emit import emit
 from ptxlab.author.lines import SourcePosition
 from ptxlab.author.trace import current
 from ptxlab.schedule.address import Addresses, Below, Value
+from ptxlab.schedule.elements import NO_HINT, Hint
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.statements import Load, Statement
 from ptxlab.schedule.synchronize import BLOCK
@@ -67,7 +68,12 @@ class Writing:
         self.summing: Any = None
         self.summed: Any = None
         self.pieces: Any = None  # of tiles that a block has, see `pieces.py`
+        self.policy: Value = None  # of accesses to arrays that the L2 cache gives up first
         self.first: list[Below] = []  # which of the threads with the same number stores it
+
+    def hint(self, array: str) -> Hint:
+        """The modifier and the operand of accesses to an array, where it has a cache policy."""
+        return (".L2::cache_hint", [self.policy]) if array in self.state.evicted_first else NO_HINT
 
     def comment(self, text: str, step: int | None = None) -> None:
         """A line of text, with the step that it is from."""

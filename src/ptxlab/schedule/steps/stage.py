@@ -23,9 +23,8 @@ def stage(
     """All threads of a block share the copy in shared memory; `transposed` has its last two dimensions exchanged.
 
     `pad` are elements that rows are longer, against bank conflicts; `swizzle` exchanges 16 bytes of a row, for the same
-    end, in what tensor cores read. Without `at`, shared memory has what the outermost loop reads of which that is a
-    fixed number, or what one multiplication by tensor cores reads, and registers what the innermost loop reads that is
-    reduced over.
+    end, in what tensor cores read. Without `at`, shared memory has what an iteration of the loop over tiles reads, or
+    what one multiplication by tensor cores reads, and registers what the innermost loop reads that is reduced over.
     """
     if in_ not in SPACES:
         state.refuse("illegal-step", f"there is no stage in {in_!r:.40}", '`in_="shared"` or `in_="registers"`')
@@ -87,6 +86,15 @@ def default(state: State, array: str, space: str) -> str:
             fragments = state.fragments(next(tensor for tensor in state.tensors if array in tensor.arrays))
             around = [name for name in own if name not in fragments]
         else:
-            around = [name for name in own if state.count(state.part(name)) is None]
+            around = [name for name in own if state.part(name).extent is None and _is_cut(state, name)]
         return around[-1] if around else ""
     return ""
+
+
+def _is_cut(state: State, name: str) -> bool:
+    """Whether a loop as long as its axis has a number of iterations that is not known, or is over tiles.
+
+    What is staged in a loop over tiles is then the same for a size that is fixed.
+    """
+    part = state.part(name)
+    return state.count(part) is None or len(state.parts[part.axis]) > 1

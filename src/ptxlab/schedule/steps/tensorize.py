@@ -85,11 +85,9 @@ def _second(state: State, first: Tensor, lane: str) -> State:
             axis for axis in one.axes if axis not in (first.rows, first.columns) and axis in right.index[-1].names
         ]
         wanted = (Linear.of(first.columns), Linear.of(columns[0] if columns else ""))
-        if first.unit != "wgmma" or first.columns != state.online.axis or right.index[-2:] != wanted:
-            state.refuse(
-                "illegal-step",
-                f"tensor cores compute `{name}` by `wgmma`, of rows of `{right.array}` over `{state.online.axis}`",
-            )
+        if first.columns != state.online.axis or right.index[-2:] != wanted:
+            said = f"tensor cores compute `{name}` of rows of `{right.array}` over `{state.online.axis}`"
+            state.refuse("illegal-step", said)
         element = state.algorithm.arrays[right.array].element
         if element not in ("f16", "bf16"):
             state.refuse("illegal-step", f"tensor cores compute no sum of `{right.array}`: it is of {element}")
