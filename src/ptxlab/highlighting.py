@@ -87,7 +87,7 @@ class PythonLexerOfPtx(PythonLexer):
         yield from _string(string)
 
 
-def _string(tokens: list[tuple[int, Any, str]]) -> Iterator[tuple[int, Any, str]]:
+def _string(tokens: list[tuple[int, object, str]]) -> Iterator[tuple[int, Any, str]]:
     """The tokens of strings that follow each other, as PTX where they hold a kernel."""
     text = "".join(value for _, _, value in tokens)
     start, end = text.find("\n") + 1, text.rfind('"""')

@@ -28,7 +28,7 @@ _FACTORY = _Factory()
 
 
 def _dataclass(
-    cls: type[Any] | None = None,
+    cls: type[object] | None = None,
     /,
     *,
     init: bool = True,
@@ -69,7 +69,7 @@ def _dataclass(
     return make if cls is None else make(cls)
 
 
-def _init(cls: type[Any], fields: Sequence[Field[Any]], frozen: bool, slots: bool) -> Method:
+def _init(cls: type[object], fields: Sequence[Field[object]], frozen: bool, slots: bool) -> Method:
     names: dict[str, Any] = {"_put": object.__setattr__, "_FACTORY": _FACTORY}
     parameters, lines, annotations = [], [], {}
     for field in fields:
@@ -152,7 +152,7 @@ def _state(names: Sequence[str]) -> dict[str, Method]:
     def save(self: object) -> list[Any]:
         return [getattr(self, name) for name in names]
 
-    def restore(self: object, state: Sequence[Any]) -> None:
+    def restore(self: object, state: Sequence[object]) -> None:
         for name, value in zip(names, state, strict=True):
             object.__setattr__(self, name, value)
 

@@ -43,7 +43,7 @@ def set(module: ir.Module, name: str, value: object, dtype: Any = None) -> None:
     context.memory.of(placed, variable).raw = data
 
 
-def _objects(module: ir.Module, variable: ir.Variable, value: Any) -> list[object]:
+def _objects(module: ir.Module, variable: ir.Variable, value: object) -> list[object]:
     """The textures, surfaces or samplers that a variable is to refer to: one for each element."""
     kind, elements = kind_of(variable), variable.elements or 1
     values = list(value) if isinstance(value, (list, tuple)) else [value]
@@ -62,7 +62,7 @@ def given(module: ir.Module, name: str, value: object) -> bytes:
     return bytes_of(module, find(module, layout.Variables(module, []), name), value)
 
 
-def get(module: ir.Module, name: str, dtype: Any = None, device: str = "auto") -> Array:
+def get(module: ir.Module, name: str, dtype: object = None, device: str = "auto") -> Array:
     """A copy of a variable; see `ptxlab.ir.Module.get`."""
     chosen_kind, number = read_device(device)
     if chosen_kind == "both":
@@ -178,7 +178,7 @@ def form_of(module: ir.Module, variable: ir.Variable, dtype: Any = None) -> Form
     return kind, shape if kind.itemsize == declared.itemsize else (size // kind.itemsize,)
 
 
-def bytes_of(module: ir.Module, variable: ir.Variable, value: object, dtype: Any = None) -> bytes:
+def bytes_of(module: ir.Module, variable: ir.Variable, value: object, dtype: object = None) -> bytes:
     """A value as the bytes of a variable."""
     import numpy
 

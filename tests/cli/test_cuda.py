@@ -104,6 +104,18 @@ def test_a_finding_is_on_the_line_of_the_source() -> None:
         assert ".f23" in result.output
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["", "int main() {}\n"])
+def test_inline_ptx_that_ptxas_refuses_is_on_the_line_of_the_source(nvcc: None, program: str) -> None:
+    for wrong, code in (("add.f23 ", "illegal-modifier"), ("add.f64 ", "operand-type")):
+        Path("asm.cu").write_text(RIGHT.replace("add.f32 ", wrong) + program)
+        command = ["run", "asm.cu"] if program else ["check", "asm.cu", "--target", "sm_90"]
+        result = run(*command, "--format", "concise")
+        assert result.exit_code == 1
+        assert result.stdout.startswith(f"asm.cu:6:9: error[{code}]"), result.stdout
+        assert result.stdout.count("\n") == 1
+
+
 def test_what_nvrtc_refuses_is_reported() -> None:
     result = run("check", "wrong.cu")
     assert result.exit_code == 1
@@ -139,10 +151,39 @@ def test_warnings_of_other_headers_are_findings() -> None:
 
 
 def test_a_finding_in_a_header_beside_the_source_is_on_its_line() -> None:
-    Path("store.cuh").write_text("__device__ inline void store(float *x, int at)\n{\n    x[at] = 1;\n}\n")
-    Path("store.cu").write_text('#include "store.cuh"\n__global__ void k(float *x)\n{\n    store(x, threadIdx.x);\n}\n')
+    Path("store.cuh").write_text(STORE)
+    Path("store.cu").write_text(STORED)
     result = run("run", "store.cu", "--block", "64", *LAUNCH[2:], "--format", "concise")
     assert "store.cuh:3:5: error[out-of-bounds]" in result.stdout
+
+
+STORE = "__device__ inline void store(float *x, int at)\n{\n    x[at] = 1;\n}\n"
+STORED = '#include "store.cuh"\n__global__ void k(float *x)\n{\n    store(x, threadIdx.x);\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "project", "place"),
+    [
+        (["--", "-I../include"], "", "store.cuh:3:5"),
+        (["--", "-I", "../include"], "", "store.cuh:3:5"),
+        (["--", "-isystem", "../include"], "", "store.cu:4:5"),
+        ([], "-I../include", "store.cu:4:5"),  # a project may be a stranger's: outside of it nothing is shown
+        ([], "-Ibelow", "store.cuh:3:5"),
+    ],
+)
+def test_headers_are_the_users_where_options_name_their_folder(
+    options: list[str], project: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("include", "src", "src/below"):
+        Path(folder).mkdir()
+        Path(folder, "store.cuh").write_text(STORE)
+    Path("src/store.cuh").unlink()
+    Path("src/store.cu").write_text(STORED)
+    if project:
+        Path("src/pyproject.toml").write_text(f"[tool.ptxlab]\ncuda-options = ['{project}']\n")
+    monkeypatch.chdir("src")
+    result = run("run", "store.cu", "--block", "64", *LAUNCH[2:], "--format", "concise", *options)
+    assert f"{place}: error[out-of-bounds]" in result.stdout
 
 
 HANDED = """\

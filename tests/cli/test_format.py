@@ -100,4 +100,4 @@ def test_cuda_is_not_formatted(tmp_path: Path) -> None:
     file.write_text("__global__ void k() {}\n")
     result = run(file)
     assert result.exit_code == 2
-    assert "`format` is for PTX: a `.cu` file is CUDA C++" in result.stderr
+    assert f"`format` is for PTX: `{file}` is CUDA C++" in result.stderr

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ from click.testing import CliRunner, Result
 from tests.programs.tools import needs_compilers
 
 from ptxlab.cli.group import ptxlab
+from ptxlab.programs import building
+from ptxlab.programs.building import build
+from ptxlab.programs.elf import Elf
+from ptxlab.report import Diagnostic
 from ptxlab.trace import Trace
 
 pytestmark = needs_compilers
@@ -48,9 +53,24 @@ int main(int argc, char** argv) {
 """
 
 
+built: dict[tuple[str, ...], bytes] = {}
+
+
+def build_once(path: Path, program: Path, target: str | None, options: Sequence[str]) -> list[Diagnostic]:
+    """`build`, which takes seconds, once for all tests that run the same program."""
+    key = (path.read_text(), path.name, target or "", *options)
+    if key not in built:
+        assert build(path, program, target, options) == []
+        built[key] = program.read_bytes()
+    program.write_bytes(built[key])
+    program.chmod(0o700)
+    return []
+
+
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(building, "build", build_once)
     Path("program.cu").write_text(PROGRAM)
 
 
@@ -143,6 +163,32 @@ def test_what_cannot_be_run_is_a_usage_error() -> None:
     result = run("run", "wrong.cu", "--format", "concise")
     assert result.exit_code == 1
     assert result.stdout == "wrong.cu:1:21: error[cuda-error]: identifier `missing` is undefined\n"
+
+
+def test_what_is_not_a_program_is_refused(tmp_path: Path) -> None:
+    Path("text").write_text("not a program\n")
+    assert "`text` is not executable" in run("exec", "./text").stderr
+    whole = Path(sys.executable).read_bytes()
+    for size in (50, 3000, len(whole) - 100):
+        with pytest.raises(ValueError, match="cut off"):
+            Elf(whole[:size])
+
+
+@pytest.mark.parametrize(("kind", "flag"), [("RLIMIT_AS", "-v"), ("RLIMIT_FSIZE", "-f")])
+def test_a_limit_that_is_too_low_for_programs_is_named(kind: str, flag: str) -> None:
+    limited = (
+        f"import resource; resource.setrlimit(resource.{kind}, (1 << 36, 1 << 36));"
+        " from ptxlab.programs.program import *; run_program(['/bin/true'], ProgramOptions())"
+    )
+    ended = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, check=False)
+    assert f"error[low-limit]: `ulimit {flag}` limits the" in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "debug", "assemble", "format", "prove"])
+def test_a_file_of_python_is_not_taken_for_ptx(command: str) -> None:
+    Path("kernel.py").write_text("import ptxlab\n")
+    result = run(command, "kernel.py")
+    assert (result.exit_code, "`kernel.py` is Python: `ptxlab ptx kernel.py` writes" in result.stderr) == (2, True)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ __global__ void fill(int* x, int value, int count) {
 }
 
 __global__ void fill_unchecked(int* x, int value) {
-    x[blockIdx.x * blockDim.x + threadIdx.x] = value;  // expect out_of_bounds_kernel: out-of-bounds  // expect freed_in_kernel: out-of-bounds
+    x[blockIdx.x * blockDim.x + threadIdx.x] = value;  // expect out_of_bounds_kernel: out-of-bounds  // expect freed_in_kernel: use-after-free
 }
 
 __global__ void fill_twice(
@@ -141,6 +141,18 @@ void wrong_direction() {
 }
 void host_for_device() {
     cudaMemcpy(host + n, host, bytes, cudaMemcpyHostToDevice);  // expect host_for_device: wrong-direction
+}
+void symbol_by_name() {
+    for (int i = 0; i < 16; i++) host[i] = i;
+    cudaMemcpy(table, host, sizeof(table), cudaMemcpyDefault);  // expect symbol_by_name: wrong-direction
+    cudaMemcpy((char*)table + 8, host, 4, cudaMemcpyHostToDevice);  // expect symbol_by_name: wrong-direction
+}
+void too_many_blocks() {
+    int* d = device();
+    int value = 1, count = n;
+    void* arguments[] = {&d, &value, &count};
+    cudaLaunchCooperativeKernel((void*)fill, 1 << 20, n, arguments, 0, 0);
+    cudaFree(d);
 }
 void copy_after_free() {
     int* d = device();
@@ -475,7 +487,7 @@ int main(int argc, char** argv) {
         CASE(host_access), CASE(null_access), CASE(aborted), CASE(managed_unsynchronized), CASE(managed_right), CASE(event_unsynchronized),
         CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(file_unsynchronized), CASE(file_right), CASE(pinned_right),
         CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(host_pointer),
-        CASE(race),
+        CASE(race), CASE(symbol_by_name), CASE(too_many_blocks),
         CASE(race_right), CASE(leak), CASE(too_large), CASE(event_before), CASE(copy_from_offset), CASE(symbol_offset), CASE(free_of_malloc),
         CASE(memset_of_host), CASE(destroyed_stream), CASE(large_grid), CASE(unloaded_module), CASE(managed_after_free), CASE(unsynchronized_count),
         CASE(failed_assert), CASE(shared_beyond), CASE(misaligned_pair), CASE(early_return), CASE(kernels_right),

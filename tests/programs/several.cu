@@ -4,7 +4,6 @@
 #include <cstring>
 #include <unistd.h>
 #include <cuda.h>
-#include <cuda/atomic>
 
 constexpr int n = 512;
 constexpr size_t bytes = n * sizeof(int);
@@ -38,16 +37,19 @@ __global__ void exchange(int* mine, const int* theirs, unsigned* flags, int rank
     mine[threadIdx.x] = rank + 1;
     __syncthreads();
     if (threadIdx.x == 0) {
-        cuda::atomic_ref<unsigned, cuda::thread_scope_system> arrived(*flags);
-        arrived.fetch_add(1, cuda::memory_order_acq_rel);
-        while (arrived.load(cuda::memory_order_acquire) < ranks) {}
+        __nv_atomic_fetch_add(flags, 1u, __NV_ATOMIC_ACQ_REL, __NV_THREAD_SCOPE_SYSTEM);
+        while (__nv_atomic_load_n(flags, __NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_SYSTEM) < ranks) {}
     }
     __syncthreads();
     mine[threadIdx.x + n] = theirs[threadIdx.x];
 }
 
 __global__ void count(int* x) {
-    x[blockIdx.x * n + threadIdx.x] += 1;  // expect large: data-race
+    x[blockIdx.x * n + threadIdx.x] += 1;  // expect large: data-race  // expect large_read: data-race
+}
+
+__global__ void move(int* to, const int* from) {
+    to[blockIdx.x * n + threadIdx.x] = from[blockIdx.x * n + threadIdx.x];  // expect large_read: data-race
 }
 
 #define CASE(name) static void name()
@@ -93,6 +95,35 @@ static void large_parts(bool is_right) {
 }
 CASE(large) { large_parts(false); }
 CASE(large_right) { large_parts(true); }
+
+// A large kernel only reads what another writes; in the right one both read it, after a copy on another stream.
+static void large_reads(bool is_right) {
+    const int blocks = 128;
+    cudaStream_t a, b;
+    cudaStreamCreate(&a);
+    cudaStreamCreate(&b);
+    cudaEvent_t there;
+    cudaEventCreate(&there);
+    static int given[blocks * n];
+    given[blocks * n - 1] = 6;
+    int *x, *y, *z;
+    cudaMalloc(&x, blocks * bytes);
+    cudaMalloc(&y, blocks * bytes);
+    cudaMalloc(&z, blocks * bytes);
+    cudaMemcpyAsync(x, given, blocks * bytes, cudaMemcpyDefault, a);
+    cudaEventRecord(there, a);
+    cudaStreamWaitEvent(b, there);
+    move<<<blocks, n, 0, a>>>(y, x);  // expect large_read: data-race
+    if (is_right) move<<<blocks, n, 0, b>>>(z, x);
+    else count<<<blocks, n, 0, b>>>(x);  // expect large_read: data-race
+    cudaDeviceSynchronize();
+    int last;
+    cudaMemcpy(&last, z + blocks * n - 1, sizeof last, cudaMemcpyDefault);
+    if (is_right) printf("%d\n", last);
+    for (int* one : {x, y, z}) cudaFree(one);
+}
+CASE(large_read) { large_reads(false); }
+CASE(large_read_right) { large_reads(true); }
 
 // A copy to the host on another stream than the kernel that computes what is copied.
 static void copies(bool is_right) {
@@ -481,5 +512,6 @@ int main(int, char** words) {
     RUN(two_gpus) RUN(no_peer_access) RUN(other_gpu) RUN(other_gpu_right) RUN(exchange_right)
     RUN(graph) RUN(graph_right) RUN(captured) RUN(captured_right) RUN(dependent) RUN(dependent_right)
     RUN(context) RUN(context_right) RUN(map) RUN(map_right) RUN(multicast) RUN(multicast_right)
-    RUN(handle) RUN(handle_right) RUN(large) RUN(large_right) RUN(event) RUN(event_right)
+    RUN(handle) RUN(handle_right) RUN(large) RUN(large_right) RUN(large_read) RUN(large_read_right)
+    RUN(event) RUN(event_right)
 }

@@ -84,6 +84,22 @@ def test_leak_is_a_note(program: Path) -> None:
     assert found.message == "1 allocation, 1024 bytes in all, not freed when the program ended"
 
 
+def test_a_launch_that_the_call_refuses_is_a_note(program: Path) -> None:
+    (found,) = _run(program, "too_many_blocks").findings
+    assert (found.level, found.code) == ("note", "failed-launch")
+    assert (
+        found.message
+        == "the launch of `fill` fails with cudaErrorCooperativeLaunchTooLarge (720), which the call returns"
+    )
+
+
+def test_where_memory_was_freed_that_a_kernel_accesses(program: Path) -> None:
+    (found,) = [one for one in _run(program, "freed_in_kernel").findings if one.level != "note"]
+    line = TEXT[: TEXT.index("fill_unchecked<<<1, n>>>(d, 1);", TEXT.index("void freed_in_kernel"))].count("\n")
+    assert re.fullmatch(r"write of 4 bytes in allocation \d+, which is freed", found.message)
+    assert any(re.fullmatch(rf"allocation \d+ was freed at .*mistakes\.cu:{line}", note) for note in found.notes)
+
+
 @pytest.mark.skipif(available() > 250 << 30, reason="this machine has the memory")
 def test_want_of_memory_of_this_machine_is_a_note(program: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (found,) = _run(program, "too_large").findings

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ptxlab.emulate import apart
 from ptxlab.emulate.apart import run_apart
 from ptxlab.programs import queue
 from ptxlab.programs.building import build
@@ -36,6 +37,7 @@ OUTPUT = {
     "event_right": "9\n",
     "large": "1\n",
     "large_right": "1\n",
+    "large_read_right": "6\n",
 }
 
 
@@ -75,10 +77,11 @@ def test_large_kernels_of_streams_run_apart_if_they_share_nothing(
     program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results: list[Any] = []
-    monkeypatch.setattr(queue, "run_apart", lambda *args: results.append(run_apart(*args)) or results[-1])
-    for case in ("large_right", "large"):
+    monkeypatch.setattr(queue, "run_apart", lambda grids: results.append(run_apart(grids)) or results[-1])
+    for case in ("large_right", "large_read_right", "large", "large_read"):
+        monkeypatch.setattr(apart, "_sharing", set())
         run_program([str(program), case], ProgramOptions(folders=[SOURCE.parent]))
-    assert [one is None for one in results] == [False, True]
+    assert [one is None for one in results] == [False, False, True, True]
 
 
 def test_kernels_of_two_gpus_are_recorded_together(program: Path, tmp_path: Path) -> None:

@@ -147,3 +147,26 @@ def test_cuda_raises_what_nvrtc_says() -> None:
 def test_cuda_warns_of_what_nvrtc_warns_of() -> None:
     with pytest.warns(UserWarning, match="was declared but never referenced"):
         ptxlab.cuda(SOURCE.replace("unsigned lane;", "unsigned lane, spare;"))
+
+
+def test_calls_of_constexpr_functions_are_one_message_a_line() -> None:
+    refused = (
+        'calling a constexpr __host__ function("std::get<{}>") from a __global__ function("k<{}>") is not allowed. '
+    )
+    option = "The experimental flag '--expt-relaxed-constexpr' can be used to allow this"
+    log = "".join(
+        f"k.cu({line}): error: {refused.format(which, instance)}{option}\n\n"
+        f'k.cu({line}): error: identifier "std::get<{which}>" is undefined in device code\n\n'
+        for line in (2, 3)
+        for which in (0, 1)
+        for instance in (0, 1)
+    )
+    found = read_log(log, Source("k.cu", "\na = get<0>(x) + get<1>(x);\nb = get<0>(x) + get<1>(x);\n"))
+    assert [(one.line, one.notes) for one in found] == [
+        (2, ("in 4 calls and instances",)),
+        (3, ("in 4 calls and instances",)),
+    ]
+    option_help = "give nvcc that option: `ptxlab run FILE --nvcc --expt-relaxed-constexpr`"
+    assert [[help.text for help in one.helps] for one in found] == [[option_help]] * 2
+    (alone,) = read_log('k.cu(1): error: identifier "f" is undefined in device code\n\n', Source("k.cu", "f();\n"))
+    assert alone.message == "identifier `f` is undefined in device code"

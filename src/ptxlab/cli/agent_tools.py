@@ -79,7 +79,7 @@ class Tools:
         self._turns: CapacityLimiter | None = None
         """As many tools at once as there are cores."""
 
-    async def run(self, arguments: list[str], *sources: Source, is_last: bool = False, **launch: Any) -> str:
+    async def run(self, arguments: list[str], *sources: Source, is_last: bool = False, **launch: object) -> str:
         """The answer of a command; `sources` are its first arguments or its last, `launch` has options of a launch."""
         self._turns = self._turns or CapacityLimiter(os.cpu_count() or 1)
         try:

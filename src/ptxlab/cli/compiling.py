@@ -50,8 +50,12 @@ def refuse_options(files: Sequence[Path]) -> None:
         raise click.UsageError("what follows `--` goes to the compiler of CUDA C++, and there is no `.cu` file")
 
 
-def refuse_cpp(path: Path) -> None:
-    """Refuse a file of C++ where PTX or CUDA C++ is expected."""
+def refuse_other_languages(path: Path) -> None:
+    """Refuse a file of Python or C++ where PTX or CUDA C++ is expected."""
+    if path.suffix == PYTHON:
+        raise click.UsageError(
+            f"`{path}` is Python: `ptxlab ptx {path}` writes the PTX of its kernels; `ptxlab check` reads it as it is"
+        )
     if path.suffix in _NOT_PTX:
         raise click.UsageError(
             f"`{path}` is C++ by its name: kernels are compiled from files that end in `.cu`, and `ptxlab run` takes a "
@@ -106,6 +110,16 @@ def project_of(path: Path) -> Project:
         return Project.of(path)
     except ProjectError as wrong:
         raise click.UsageError(str(wrong)) from None
+
+
+def source_folders(path: Path, options: Sequence[str]) -> list[Path]:
+    """Where sources are whose text may be shown: beside a file, in folders of its project, and that `options` name."""
+    from ptxlab.toolchain.source_files import named_folders
+
+    project = project_of(path)
+    root = None if project.folder is None else project.folder.resolve()
+    below = [one for one in named_folders(project.options) if root is not None and one.is_relative_to(root)]
+    return [path.resolve().parent, *below, *named_folders(options)]
 
 
 def _without_ptxas(options: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ptxlab.cli.compiling import source_folders
 from ptxlab.cli.programs import ended_by_sigterm
 from ptxlab.project import Project
 from ptxlab.report import PtxError
@@ -53,9 +54,8 @@ class DebuggedProgram:
         with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
             program = Path(folder) / self.path.stem
             build(self.path, program, self._target, [*self._options, *["-G"] * self.device_debug])
-            options = ProgramOptions(
-                None, {"seed": self.seed}, [self.path.absolute().parent], self.is_quiet, self._recorder()
-            )
+            folders = source_folders(self.path, shlex.split(self.nvcc))
+            options = ProgramOptions(None, {"seed": self.seed}, folders, self.is_quiet, self._recorder())
             result = run_program([str(program), *self.arguments], options)
         if not self.is_quiet:
             click.echo()  # the program's last line may have no end

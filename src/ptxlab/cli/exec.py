@@ -61,6 +61,8 @@ def command(
         raise click.UsageError(f"there is no program `{program}`")
     if program.suffix in PROGRAMS:
         raise click.UsageError(f"`{program}` is not built yet: `ptxlab run {program}` does that, and runs it")
+    if not os.access(program, os.X_OK):
+        raise click.UsageError(f"`{program}` is not executable")
     with ended_by_sigterm():
         status = run_and_show([str(program), *args], given, str(program), [])
     context.exit(status)

@@ -29,7 +29,8 @@ def show(kernel: Function, found: Exploration, findings: Sequence[Diagnostic], n
             click.echo(f"{outcome.executions:,} of {found.executions:,}: {_spell(kernel, outcome)}")
         if len(found.outcomes) > SHOWN:
             click.echo(f"... and {len(found.outcomes) - SHOWN:,} other outcomes")
-        click.echo(f"`{kernel.title}`, {found.threads:,} threads, up to {found.steps:,} accesses: {found.verdict}")
+        threads = f"{found.threads:,} thread{'s' * (found.threads != 1)}"
+        click.echo(f"`{kernel.title}`, {threads}, up to {found.steps:,} accesses: {found.verdict}")
         if findings:
             click.echo()
     show_findings(findings, name, format)

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptxlab.cli.compiling import CUDA, compile_file, project_of, refuse_cpp, refuse_options
+from ptxlab.cli.compiling import (
+    CUDA,
+    compile_file,
+    options_given,
+    project_of,
+    refuse_options,
+    refuse_other_languages,
+    source_folders,
+)
 from ptxlab.report import Diagnostic, PtxError, Source
 from ptxlab.report.nearest import nearest
 
@@ -122,7 +130,7 @@ def read_program(
     if path.suffix == CUDA:
         from ptxlab.toolchain import trace
 
-        trace(module, Source(str(path), read_text(path)))
+        trace(module, Source(str(path), read_text(path)), source_folders(path, options_given()))
     return module, at_origin(module, faults), warnings
 
 
@@ -130,7 +138,7 @@ def read_ptx(
     path: Path, target: str | None = None, entry: str | None = None, *, debug_info: bool = False
 ) -> tuple[str, list[Diagnostic]]:
     """PTX from a file or from standard input; CUDA C++ is compiled for `target`, with the warnings of its compiler."""
-    refuse_cpp(path)
+    refuse_other_languages(path)
     if path.suffix != CUDA:
         return read_text(path), []
     compilation = compile_file(path, target, entry, debug_info=debug_info)

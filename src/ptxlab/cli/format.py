@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ptxlab.cli.compiling import CUDA
+from ptxlab.cli.compiling import CUDA, refuse_other_languages
 from ptxlab.cli.files import (
     STANDARD_INPUT,
     find_files,
@@ -43,8 +43,10 @@ def command(context: click.Context, paths: Sequence[Path], write: bool, check: b
     if not files:
         click.echo("nothing to format: all files are excluded", err=True)
         context.exit(0)
-    if any(file.suffix == CUDA for file in files):
-        raise click.UsageError("`format` is for PTX: a `.cu` file is CUDA C++")
+    for file in files:
+        if file.suffix == CUDA:
+            raise click.UsageError(f"`format` is for PTX: `{file}` is CUDA C++")
+        refuse_other_languages(file)
     if write and check:
         raise click.UsageError("`--write` and `--check` exclude each other")
     if write and STANDARD_INPUT in files:

@@ -230,7 +230,7 @@ class FinishedRun:
             write_file(directory / f"{observed.name}.npy", data.getvalue())
 
 
-def finite(value: Any) -> Any:
+def finite(value: object) -> Any:
     """The value with infinities and NaNs as text, since JSON has no word for them."""
     match value:
         case dict():

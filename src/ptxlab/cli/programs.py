@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.compiling import PROGRAMS, options_given, project_of, show_compiler_warnings
+from ptxlab.cli.compiling import PROGRAMS, options_given, project_of, show_compiler_warnings, source_folders
 from ptxlab.cli.files import STANDARD_INPUT
 from ptxlab.cli.findings import show_failure, show_findings, status_of
 from ptxlab.cli.gates import failing, wanted
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _OF_KERNELS = ("entry", "grid", "block", "cluster", "arguments", "settings", "shared")
 _OF_BOTH = ("path", "target", "seed", "detectors", "only", "timeout", "gpu", "format", "nvcc", "device", "max_repeats",
             "gpus", "seeds", "record")  # fmt: skip
-_NOT_RUN = ("unsupported-call", "no-ptx", "stripped-program")
+_NOT_RUN = ("unsupported-call", "no-ptx", "stripped-program", "low-limit")
 
 nvcc_option = click.option("--nvcc", metavar="OPTIONS", default="", help="Options for the compiler of a whole program.")
 
@@ -120,7 +120,8 @@ def run_source(context: click.Context, nvcc: str, given: dict[str, Any]) -> int:
             show_failure(wrong_source.diagnostics, str(path), given["format"])
             return status_of(failing(wrong_source.diagnostics, path))
         show_compiler_warnings(warnings, str(path))
-        return run_and_show([str(program), *options_given()], given, str(path), [path.absolute().parent])
+        folders = source_folders(path, shlex.split(nvcc))
+        return run_and_show([str(program), *options_given()], given, str(path), folders)
 
 
 def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folders: Sequence[Path]) -> int:

@@ -51,6 +51,8 @@ class Parameters:
     slots: list[ParameterSlot] = field(default_factory=list)
     objects: PlacedObjects = field(default_factory=PlacedObjects)
     multicasts: list[PlacedMulticast] = field(default_factory=list)
+    memory: HostMemory | None = None
+    """All of which the kernel can reach, if the arguments are bytes."""
 
 
 @dataclass
@@ -110,13 +112,12 @@ class _Packing:
         self.kernel, self.space = kernel, space
         self.area = layout.block_of(kernel.parameters)
         self.parameters = Parameters(bytearray(self.area.size))
-        self.raw: HostMemory | None = None  # all of which can be reached already
 
     def take(self, args: RawArguments) -> None:
         """Let the kernel reach what arguments that are bytes may refer to; `add` then writes the bytes."""
         self.parameters.regions += args.memory.regions.values()
         self.parameters.multicasts += args.memory.multicasts
-        self.raw = args.memory
+        self.parameters.memory = args.memory
         for number, value in args.objects.items():
             self.parameters.objects.place(value, number, f"the {value.__class__.__name__.lower()} object {number}")
             self.parameters.objects.count = max(self.parameters.objects.count, number + 1)
@@ -137,7 +138,7 @@ class _Packing:
             value = handle.to_bytes(field.size, "little")
             self.parameters.slots.append(ParameterSlot(offset, is_handle=True))
         elif isinstance(value, RawParameter):
-            if value.memory is not self.raw:
+            if value.memory is not self.parameters.memory:
                 self._reach(value.regions(), "")
             value = value.data
         elif isinstance(value, HostPointer):
@@ -263,7 +264,7 @@ def _problem(module: ir.Module, kernel: ir.Function, number: int, caught: Except
     )
 
 
-def address_space_of(launches: Sequence[Sequence[Any]]) -> AddressSpace:
+def address_space_of(launches: Sequence[Sequence[object]]) -> AddressSpace:
     """Addresses for the arrays of several launches: of arrays that overlap, the largest has them all."""
     space = AddressSpace()
     every = [leaf for args in launches for value in args for leaf in leaves(value)]
@@ -287,7 +288,7 @@ def _count_problem(module: ir.Module, kernel: ir.Function, given: int) -> Diagno
     )
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: object) -> bool:
     """Whether a value is an array of the host, not one of NumPy's numbers."""
     if not hasattr(value, "__array_interface__") or is_record(value):
         return False
@@ -348,7 +349,7 @@ def number_bytes(type: Type, value: Any, size: int) -> bytes:
     return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
 
-def is_float_of(value: Any, size: int) -> bool:
+def is_float_of(value: object, size: int) -> bool:
     """Whether a value is a float of NumPy's or of ml_dtypes' with that many bytes."""
     dtype = getattr(value, "dtype", None)
     return dtype is not None and dtype.kind in "fV" and dtype.itemsize == size and dtype.names is None

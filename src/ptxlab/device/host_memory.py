@@ -46,6 +46,10 @@ class HostMemory:
         """Take a region out."""
         self.regions.pop(key, None)
 
+    def freed_at(self, address: int) -> Region | None:
+        """What was at an address and is freed, where that is known."""
+        return None
+
     def copy(self) -> HostMemory:
         """The same memory, at the same addresses, with bytes of its own."""
         made = HostMemory()

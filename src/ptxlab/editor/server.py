@@ -114,8 +114,8 @@ class Server:
         for method, (answer, options) in ANSWERS.items():
             feature(method, options)(self._answering(answer))
 
-    def _answering(self, answer: Callable[[Document, Any], Any]) -> Callable[[Any], Any]:
-        async def reply(asked: Any) -> Any:
+    def _answering(self, answer: Callable[[Document, object], object]) -> Callable[[Any], Any]:
+        async def reply(asked: Any) -> Any:  # pygls would hand the server to a function that takes an `object`
             document = self._document(asked)
             if document.language != "ptx":
                 return None

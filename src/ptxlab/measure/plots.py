@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
+from itertools import accumulate
 from math import ceil
 from pathlib import Path
 from textwrap import fill
@@ -24,6 +26,27 @@ def draw_bars(record: Record, path: Path) -> None:
 def draw_roofline(record: Record, path: Path) -> None:
     """Operations a second over operations a byte, under the ceilings that were measured with them."""
     roofline(record).savefig(path, dpi=150)
+
+
+def draw_trials(seconds: Sequence[float | None], best: str, path: str | Path) -> None:
+    """What each combination of a search takes, in the order in which they were tried, and the best so far."""
+    figure = _figure(8, 4.5)
+    axis = figure.subplots()
+    times = [(number, 1e6 * one) for number, one in enumerate(seconds, 1) if one is not None]
+    numbers, found = zip(*times, strict=True) if times else ((), ())
+    front = list(accumulate(found, min))
+    axis.scatter(numbers, found, s=14, color=COLORS["library"], label="a combination")
+    axis.step(numbers, front, where="post", color=COLORS["variant"], label=f"the best so far; in the end {best}")
+    if front and max(found) > 10 * front[-1]:
+        axis.set_yscale("log")
+        axis.yaxis.set_major_formatter("{x:,g}")
+    else:
+        axis.set_ylim(bottom=0)
+    axis.set(xlabel="combination", ylabel="µs")
+    axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
 
 
 def kinds() -> list[str]:

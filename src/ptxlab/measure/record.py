@@ -156,7 +156,7 @@ class Record:
         return Record(**given, sizes=sizes)
 
 
-def _shortened(value: Any) -> Any:
+def _shortened(value: object) -> Any:
     """The value with numbers of seven digits.
 
     >>> _shortened({"a": [0.1234567891, 3]})

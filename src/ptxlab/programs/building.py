@@ -8,10 +8,13 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ptxlab.check import check
+from ptxlab.ir.origin import at_origin
 from ptxlab.programs.library import write_placeholders
 from ptxlab.programs.lines import code_of_line
 from ptxlab.report import Diagnostic, PtxError, Source, error
-from ptxlab.syntax import read_text
+from ptxlab.syntax import read, read_text
+from ptxlab.toolchain.compilation import compile_cuda, trace
 from ptxlab.toolchain.compiler_messages import read_log
 from ptxlab.toolchain.nvcc import has_host_compiler, headers_of_wheels, refuse_unsafe_name
 from ptxlab.toolchain.process import run
@@ -59,11 +62,23 @@ def build(path: Path, program: Path, target: str | None, options: Sequence[str])
     if outcome.status and not any(one.level == "error" for one in found):
         found += _undefined(outcome.text, source, path, options)
     if outcome.status and not any(one.level == "error" for one in found):
+        found += _wrong_assembly(path, target or DEFAULT_TARGET, options)
+    if outcome.status and not any(one.level == "error" for one in found):
         said = [line for line in outcome.text.strip().split("\n") if line][:4] or ["it said nothing"]
         found.append(error("cuda-error", "nvcc could not build the program", None, notes=said))
     if outcome.status:
         raise PtxError(found)
     return found
+
+
+def _wrong_assembly(path: Path, target: str, options: Sequence[str]) -> list[Diagnostic]:
+    """What is wrong with PTX that the source has inline, which nvcc hands to ptxas as it is."""
+    text = compile_cuda(path, target, ["-lineinfo", *options]).text
+    if text is None:
+        return []
+    module, faults = read(text, f"{path.stem}.ptx")
+    trace(module, Source(str(path), read_text(path)))
+    return [one for one in at_origin(module, faults) or check(module) if one.level == "error"]
 
 
 def _undefined(log: str, source: Source, path: Path, options: Sequence[str]) -> list[Diagnostic]:

@@ -78,6 +78,14 @@ class DeviceMemory(HostMemory):
         """Memory of CUDA arrays, which kernels reach by textures only, and copies by its address."""
         return [Region(base, size, self.place(base), "an array") for base, size in self.arrays.items()]
 
+    def freed_at(self, address: int) -> Region | None:
+        """The allocation that was at an address last, if it is freed."""
+        for number, one in reversed([*enumerate(self.records, 1)]):
+            if one.base <= address < one.base + max(one.size, 1):
+                freed = Region(one.base, one.size, 0, f"allocation {number}", is_freed=True)
+                return freed if one.freed else None
+        return None
+
     def number_at(self, address: int) -> int | None:
         """The number of the allocation that contains an address, or ends right before it."""
         below = [base for base in self.numbers if base <= address]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-_SYMTAB, _DYNAMIC, _DYNSYM, _VERNEED = 2, 6, 11, 0x6FFFFFFE
+_SYMTAB, _STRTAB, _DYNAMIC, _DYNSYM, _VERNEED = 2, 3, 6, 11, 0x6FFFFFFE
+_READ = (_SYMTAB, _STRTAB, _DYNAMIC, _DYNSYM, _VERNEED)
 _NEEDED = 1
 
 
@@ -28,12 +29,18 @@ class _Section:
 
 
 class Elf:
-    """An ELF file of 64 bits; `ValueError` where the bytes are something else."""
+    """An ELF file of 64 bits; `ValueError` where the bytes are something else, or end before its tables do."""
 
     def __init__(self, data: bytes) -> None:
         if data[:6] != b"\x7fELF\x02\x01":
             raise ValueError("not an executable of 64-bit Linux")
         self.data = data
+        try:
+            ends = [one.offset + one.size for one in self._sections if one.type in _READ]
+        except struct.error:
+            ends = [len(data) + 1]
+        if max(ends, default=0) > len(data):
+            raise ValueError("an executable that was cut off")
 
     @cached_property
     def _sections(self) -> list[_Section]:

@@ -12,7 +12,7 @@ from ptxlab.programs.lines import HostLines
 from ptxlab.programs.log import AllocationRecord, HostFinding, Log
 from ptxlab.report import Diagnostic, Label, error, warning
 
-_NOTES, _OF_FREED = ("leak", "missing-device", "out-of-memory"), ("use-after-free", "double-free")
+_NOTES, _OF_FREED = ("leak", "missing-device", "out-of-memory", "failed-launch"), ("use-after-free", "double-free")
 _ALLOCATION = re.compile(r"(?<![\w])allocation (\d+)\b")
 
 
@@ -76,6 +76,9 @@ def _of_device(one: Diagnostic, log: Log, lines: HostLines) -> Diagnostic:
     texts = [one.message, *(label.text for label in one.labels), *one.notes]
     named = dict.fromkeys(int(number) for text in texts for number in _ALLOCATION.findall(text))
     notes = [note for number in named if (note := _spell(number, log.allocations, lines, texts)) is not None]
+    freed = [number for number in named if one.code in _OF_FREED and 1 <= number <= len(log.allocations)]
+    places = ((number, lines.spell(log.allocations[number - 1].freed)) for number in freed)
+    notes += [f"allocation {number} was freed at {where}" for number, where in places if where]
     launched = log.launched_at.get(next(at for at, other in enumerate(log.device) if other is one), ())
     if launched and (where := lines.spell(launched)):
         notes.append(f"launched at {where}")

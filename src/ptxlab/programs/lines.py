@@ -11,13 +11,13 @@ from ptxlab.programs.messages import Frames
 from ptxlab.report import Source, Span
 from ptxlab.toolchain.compiler_messages import near
 from ptxlab.toolchain.process import on_path, run
+from ptxlab.toolchain.source_files import read_source
 
 _SYSTEM = re.compile(
     r"^/usr/(include|lib)|/(cuda|cu\d\d|cccl)[^/]*/.*include/|/crt/|\.stub\.c$|/tmpxft_|<built-in>|^\?\?"
 )
 _LIBRARY = re.compile(r"^/(usr/)?lib(32|64)?/")  # of the system, which may have lines too
 _MOST = 2000  # addresses in one call of `addr2line`
-_SMALL = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,7 @@ class HostLines:
     def source(self, file: str) -> Source | None:
         """The text of a file that is in the program's folders."""
         if file not in self._sources:
-            path = Path(file)
-            inside = any(path.resolve().is_relative_to(folder) for folder in self.folders)
-            usable = inside and path.is_file() and path.stat().st_size < _SMALL
-            self._sources[file] = Source(near(file), path.read_text("utf-8", "replace")) if usable else None
+            self._sources[file] = read_source(file, self.folders)
         return self._sources[file]
 
     def span(self, frames: Frames) -> Span | None:

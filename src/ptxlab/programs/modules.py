@@ -16,11 +16,11 @@ from ptxlab.isa.gpus import GpuModel, gpu_named, gpu_of_target
 from ptxlab.isa.jump import Jump
 from ptxlab.launch.contexts import context_of
 from ptxlab.programs.linking import link
-from ptxlab.report import KernelError, PtxError, Source, error
+from ptxlab.report import KernelError, PtxError, error
 from ptxlab.syntax import read
 from ptxlab.toolchain import assemble, is_object, occupancy, parts_of
-from ptxlab.toolchain.compiler_messages import near
 from ptxlab.toolchain.parameter_names import name_parameters
+from ptxlab.toolchain.source_files import read_source
 from ptxlab.toolchain.tools import can_find
 
 DEFAULT_GPU = "H200"
@@ -28,7 +28,6 @@ _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
 _TALKS = re.compile(r"\.(sys|volatile|mmio)\b")
 _TRIGGERS = re.compile(r"\bgriddepcontrol\.launch_dependents\b")
 _ASSUMED_REGISTERS = 32  # a thread, where there is no ptxas to ask
-_LARGEST_SOURCE = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -165,10 +164,9 @@ class Modules:
         for item in module.items:
             if not isinstance(item, ir.File):
                 continue
-            path = Path(item.name)
-            inside = any(path.resolve().is_relative_to(folder) for folder in self.folders)
-            if inside and path.is_file() and path.stat().st_size < _LARGEST_SOURCE:
-                module.origins[item.name] = Source(near(item.name), path.read_text("utf-8", "replace"))
+            source = read_source(item.name, self.folders)
+            if source is not None:
+                module.origins[item.name] = source
         name_parameters(module, {source.name: source for source in module.origins.values()}.values())
 
     def resources(self, number: int, name: str) -> tuple[int, int, int]:

@@ -35,6 +35,12 @@ PAGES = {
         "of a block with more than 1024 threads. Of the driver API: a handle that no call has made, since "
         "`cuModuleLoad` or `cuModuleGetFunction` failed before."
     ),
+    "failed-launch": (
+        "A call that launches a kernel has returned an error: the kernel has not run.\n\n"
+        "`cudaLaunchKernel`, `cudaLaunchCooperativeKernel`, `cudaLaunchKernelEx` and `cuLaunchKernel` return what is "
+        "wrong, for example that a cooperative grid has more blocks than the GPU holds at a time. Some programs expect "
+        "it and launch something else; this is a note."
+    ),
     "missing-device": (
         "The program asks for a GPU that is not there.\n\n"
         "ptxlab has one GPU, or as many as `--gpus` says. The call fails, as on a machine with so many; this is a note."
@@ -58,6 +64,12 @@ PAGES = {
         "A program that is linked with `libcudart_static.a`, as by default, has no table of symbols.\n\n"
         "Calls of the CUDA runtime are then jumps within the program, and nothing says where its functions are. Link "
         "it with `-cudart shared`, or don't `strip` it."
+    ),
+    "low-limit": (
+        "A limit of the shell is too low for a program to run: that of the address space or of the size of files.\n\n"
+        "Device memory is a file in memory of 4 TB, mapped by the program and by ptxlab; what is not used of it takes "
+        "no memory. `ulimit -v unlimited` and `ulimit -f unlimited` lift the limits. A cgroup limits memory that is "
+        "used: a container has one, and `systemd-run --user --scope -p MemoryMax=8G` makes one."
     ),
     "program-crash": (
         "The host code of the program was ended by a signal.\n\n"

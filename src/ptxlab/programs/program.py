@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ptxlab.programs.device_memory import VIEW_SIZE
 from ptxlab.programs.elf import Elf
 from ptxlab.programs.findings import findings_of
 from ptxlab.programs.library import make_library
@@ -24,9 +25,11 @@ from ptxlab.programs.log import LaunchCount, Log, RecordedLaunch, Recorder
 from ptxlab.programs.modules import Modules
 from ptxlab.programs.session import Process
 from ptxlab.report import Diagnostic, PtxError, error
+from ptxlab.report.reader import whole_program
 from ptxlab.toolchain.process import absolute_entries
 
 _SAFE = re.compile(r"[\w./+-]{1,64}")
+_HOST_SPACE = 64 << 30  # address space of the host code itself
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,12 @@ def run_program(command: Sequence[str], options: ProgramOptions, modules: Module
         message = "the program was stripped, and has a CUDA runtime of its own, which can't be replaced then"
         helps = ["link it with `-cudart shared`, or leave its symbols in it"]
         raise PtxError([error("stripped-program", message, None, helps=helps)])
+    _check_limits()
     modules = modules or modules_of(program, options)
     modules.start_anew()
     is_interrupted = False
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="ptxlab-", dir=_place()) as folder:
+    with tempfile.TemporaryDirectory(prefix="ptxlab-", dir=_place()) as folder, whole_program():
         library = make_library(Path(folder), files)
         address = str(Path(folder) / "s")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
@@ -123,6 +127,22 @@ def run_program(command: Sequence[str], options: ProgramOptions, modules: Module
     if is_interrupted:
         raise ProgramInterrupted(result)
     return result
+
+
+def _check_limits() -> None:
+    """Refuse limits under which device memory, a file of which little is ever used, could not be mapped."""
+    import resource  # which Windows lacks
+
+    for kind, limited, flag, needed in (
+        (resource.RLIMIT_AS, "address space of a process", "-v", 2 * VIEW_SIZE + _HOST_SPACE),
+        (resource.RLIMIT_FSIZE, "size of a file", "-f", VIEW_SIZE),
+    ):
+        limit, _ = resource.getrlimit(kind)
+        if limit != resource.RLIM_INFINITY and limit < needed:
+            message = f"`ulimit {flag}` limits the {limited}, which is too little to map device memory"
+            notes = [f"{needed >> 40} TB are mapped, of which only what the program uses takes memory"]
+            helps = [f"run it under `ulimit {flag} unlimited`; a cgroup limits the memory that is used"]
+            raise PtxError([error("low-limit", message, None, notes=notes, helps=helps)])
 
 
 def modules_of(program: Path, options: ProgramOptions) -> Modules:
@@ -163,7 +183,9 @@ def _environment(folder: Path, library: Path, address: str) -> dict[str, str]:
     }
 
 
-def _serve(server: socket.socket, child: subprocess.Popen[bytes], connect: Callable[[socket.socket], Process]) -> None:
+def _serve(
+    server: socket.socket, child: subprocess.Popen[bytes], connect: Callable[[socket.socket, int], Process]
+) -> None:
     """Answer requests until the program has ended."""
     with selectors.DefaultSelector() as selector:
         selector.register(server, selectors.EVENT_READ)
@@ -179,7 +201,11 @@ def _serve(server: socket.socket, child: subprocess.Popen[bytes], connect: Calla
                             key.data.close()
                     elif key.fileobj is server:
                         connection, _ = server.accept()
-                        selector.register(connection, selectors.EVENT_READ, connect(connection))
+                        _, files, _, _ = socket.recv_fds(connection, 1, 1)
+                        if files:
+                            selector.register(connection, selectors.EVENT_READ, connect(connection, files[0]))
+                        else:  # it has ended before it sent the file of its memory
+                            connection.close()
                 if all(key.fileobj == ended for key, _ in ready) and ready:
                     child.wait()
                     return

@@ -280,11 +280,8 @@ class Team:
                 record = Record(folder / f"{number:03}.ptxtrace")
                 grid = replace(grid, options=replace(grid.options, record=record))
             grids.append(grid)
-        if self.gpus == 1 and all(isinstance(one, QueuedLaunch) for one in part):
-            result = run_apart(grids, lambda one, other: part[other].order.comes_after(part[one].order))
-            if result is not None:
-                return result
-        return run_team(grids, AddressSpace(list(self.memory.regions.values())))
+        result = run_apart(grids)
+        return run_team(grids, AddressSpace(list(self.memory.regions.values()))) if result is None else result
 
     def _launch(self, one: QueuedLaunch, before: Sequence[int], line: Span | None, overlaps: bool) -> TeamGrid:
         device = one.order.device

@@ -42,14 +42,16 @@ class Process:
     """One process of the program: its device memory, its modules, and answers to its requests."""
 
     def __init__(
-        self, connection: socket.socket, modules: Modules, options: dict[str, Any], log: Log, record: Recorder | None,
-        max_repeats: int | None, gpus: int, span_of: Callable[[Frames], Span | None], others: list[Process],
-        folder: Path | None,
+        self, connection: socket.socket, file: int, modules: Modules, options: dict[str, Any], log: Log,
+        record: Recorder | None, max_repeats: int | None, gpus: int, span_of: Callable[[Frames], Span | None],
+        others: list[Process], folder: Path | None,
     ) -> None:  # fmt: skip
-        """`others` are the processes of the program before this one; in `folder`, all that runs is recorded."""
+        """Device memory is in `file`; `others` are the processes of the program before this one.
+
+        In `folder`, all that runs is recorded.
+        """
         self.connection, self.modules, self.options, self.log = connection, modules, options, log
-        _, received, _, _ = socket.recv_fds(connection, 1, 1)
-        self.memory = memory = DeviceMemory(received[0], gpus, log.allocations)
+        self.memory = memory = DeviceMemory(file, gpus, log.allocations)
         self.runner = Runner(connection, memory, log, record, max_repeats, span_of, folder)
         self.queue: list[Queued] = []
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)

@@ -17,10 +17,11 @@ from ptxlab.ir.origin import at_origin
 from ptxlab.report import Diagnostic, PtxError, Source, error, render
 from ptxlab.syntax import read, read_text
 from ptxlab.toolchain.asm_lines import with_asm_lines
-from ptxlab.toolchain.compiler_messages import near, read_log
+from ptxlab.toolchain.compiler_messages import read_log
 from ptxlab.toolchain.device_part import run_nvrtc
 from ptxlab.toolchain.nvcc import has_host_compiler, run_nvcc
 from ptxlab.toolchain.parameter_names import name_parameters
+from ptxlab.toolchain.source_files import named_folders, read_source
 from ptxlab.toolchain.standard_headers import FOR_HOST
 from ptxlab.toolchain.tools import Tool, can_find, find
 
@@ -130,21 +131,23 @@ def cuda(
         warnings.warn(render(compilation.diagnostics), stacklevel=2)
     called = name or (str(source) if isinstance(source, Path) else "kernel.cu")
     module, faults = read(compilation.text, str(PurePath(called).with_suffix(".ptx")))
-    trace(module, Source(called, _text(source)))
+    trace(module, Source(called, _text(source)), named_folders(options))
     if faults:  # in inline PTX of the source, which the compiler takes as it is
         raise PtxError(at_origin(module, faults))
     return module
 
 
-def trace(module: ir.Module, source: Source) -> None:
-    """Have findings about a module that was compiled from a source name its lines, or those of headers beside it."""
-    own, folder = PurePath(source.name).name, Path(source.name).absolute().parent
+def trace(module: ir.Module, source: Source, folders: Sequence[Path] = ()) -> None:
+    """Have findings about a module that was compiled from a source name its lines, or those of headers.
+
+    Those are beside the source or in `folders`.
+    """
+    own, around = PurePath(source.name).name, [Path(source.name).resolve().parent, *folders]
     files = [item.name for item in module.items if isinstance(item, ir.File)]
     module.origins = {file: source for file in files if PurePath(file).name == own}
     for file in files:
-        header = Path(file)
-        if file not in module.origins and header.is_relative_to(folder) and header.is_file():
-            module.origins[file] = Source(near(file), header.read_text("utf-8", "replace"))
+        if file not in module.origins and (header := read_source(file, around)) is not None:
+            module.origins[file] = header
     name_parameters(module, {source.name: source for source in (source, *module.origins.values())}.values())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ptxlab.ir.inlining import is_toolkit_header
 from ptxlab.report import Diagnostic, Source, Span, error, warning
+from ptxlab.toolchain.missing_headers import help_for_missing
 
 INSTANTIATING = ("ptxlab_instantiate.cu", "__nv_name_map")  # files that nvcc, through us, and NVRTC make of templates
 _NOTES = 2  # lines of a long message that are shown
@@ -29,8 +30,10 @@ _MISSING_AFTER = re.compile(r'expected an? ";"')
 _PARALLELISM = "a whole program may: `ptxlab run FILE --nvcc -rdc=true`; launch the inner kernel by itself otherwise"
 _TEXTURES = "CUDA 12 took texture references away; make a texture object by `cudaCreateTextureObject`"
 _CONTEXT = "CUDA 13 takes parameters of the context before its flags: `cuCtxCreate(&context, nullptr, flags, device)`"
+_RELAXED, _NOT_THERE = "--expt-relaxed-constexpr", "is undefined in device code"
 _HELPS = {
     "requires --extended-lambda nvcc flag": "give nvcc that option: `ptxlab run FILE --nvcc --extended-lambda`",
+    _RELAXED: f"give nvcc that option: `ptxlab run FILE --nvcc {_RELAXED}`",
     'with parameter of type "CUctxCreateParams *"': _CONTEXT,
     'identifier "cuCtxCreate_v2" is undefined': _CONTEXT,
     "texture is not a template": _TEXTURES,
@@ -124,11 +127,14 @@ def read_log(log: str, source: Source, names: Sequence[str] = (), instantiated: 
         helps += [
             help for (words, line), help in _HELPS_OF_LINES.items() if words in message.text and line in message.whole
         ]
+        if not helps and (missing := help_for_missing(message.text, message.file)):
+            helps.append(missing)
         notes = notes[:_NOTES]
         if others:
             given = _INSTANCE.search(message.whole)
             first = f", the first of them with {' '.join(given[1].split())}" if given else ""
-            notes.append(f"in {len(others) + 1} instances of the template{first}")
+            of = "calls and instances" if _RELAXED in message.text else "instances of the template"
+            notes.append(f"in {len(others) + 1} {of}{first}")
         found.append(say(code, _sentence(message.text), span, notes=notes, helps=helps))
     fatal = _FATAL.search(log)
     if not found and fatal:
@@ -137,14 +143,20 @@ def read_log(log: str, source: Source, names: Sequence[str] = (), instantiated: 
 
 
 def _by_template(said: Iterable[Message]) -> list[list[Message]]:
-    """The messages; those that a compiler repeats for instances of a template together, whatever types they name."""
+    """The messages; those of instances of a template, or of calls in one line, together, whatever they name."""
     found: dict[Hashable, list[Message]] = {}
     for number, message in enumerate(said):
         text = re.sub(r'"[^"]*"', "", message.text)
         caret = next((row for row in message.rows if row.strip() == "^"), "")
         key = (message.is_error, message.file, message.line, text, caret)
-        found.setdefault(key if _REPEATED in message.whole else number, []).append(message)
-    return list(found.values())
+        is_repeated = _REPEATED in message.whole or _RELAXED in text
+        found.setdefault(key if is_repeated else number, []).append(message)
+    refused = {(first.file, first.line) for first, *_ in found.values() if _RELAXED in first.text}
+    return [
+        group
+        for group in found.values()
+        if _NOT_THERE not in group[0].text or (group[0].file, group[0].line) not in refused  # its consequence
+    ]
 
 
 def messages(log: str) -> Iterator[Message]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ def has_host_compiler(options: Sequence[str]) -> bool:
     """Whether nvcc, given these options, finds the compiler that it uses for the host."""
     named = any(option.startswith(("-ccbin", "--compiler-bindir")) for option in options) or "NVCC_CCBIN" in os.environ
     return named or any(map(on_path, _HOST_COMPILERS))
+
+
+_OF_PTXAS = re.compile(r"^ptxas [^\n]*\b(error|fatal) *: [^\n]*\n?", re.MULTILINE)
 
 
 def run_nvcc(
@@ -45,8 +49,12 @@ def run_nvcc(
         folders = [*_wheel_headers(tool), f"-I{beside}", *headers_of_wheels()]
         command: list[str | Path] = [tool.path, "-ptx", *options, *folders, "-x", "cu", compiled, "-o", output]
         outcome = run(command, Path.cwd(), temporary=place)
-        text = output.read_text("utf-8", "replace") if outcome.status == 0 and output.is_file() else None
-    return text, outcome.text, str(file)
+        # From sm_90 on nvcc has ptxas read what it has written: inline PTX that is wrong is for our own readers, as
+        # on other targets, who name its line in the source.
+        log, refusals = _OF_PTXAS.subn("", outcome.text)
+        is_written = (outcome.status == 0 or refusals) and output.is_file()
+        text = output.read_text("utf-8", "replace") if is_written else None
+    return text, log if is_written else outcome.text, str(file)
 
 
 def refuse_unsafe_name(path: str) -> None:

@@ -19,6 +19,7 @@ _COMPILATION = 6  # NVRTC_ERROR_COMPILATION: the log says; any other failure is 
 _NAME = 7  # NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID
 # Options of nvcc about the host, the linker and ptxas, which NVRTC does not have.
 _ALONE = re.compile(r"-O\w*|-g|-w|-L.+|-l(?!ineinfo).+|--?expt-relaxed-constexpr|--compiler-bindir=.+")
+_LIBRARY = re.compile("-isystem|--system-include")
 _WITH_VALUE = ("-Xcompiler", "--compiler-options", "-Xptxas", "-Xlinker", "-ccbin", "--compiler-bindir", "-L")
 
 
@@ -73,17 +74,18 @@ def include_folders(tool: Tool) -> list[Path]:
 
 
 def _for_nvrtc(options: Sequence[str]) -> list[str]:
-    """The options without those that only nvcc has."""
+    """The options without those that only nvcc has; folders of libraries, for which NVRTC has no option, are last."""
     kept: list[str] = []
-    skip = False
-    for option in options:
-        if skip:
-            skip = False
+    libraries: list[str] = []
+    words = iter(options)
+    for option in words:
+        if library := _LIBRARY.match(option):
+            libraries.append(f"-I{option[library.end() :].removeprefix('=') or next(words, '')}")
         elif option in _WITH_VALUE:
-            skip = True
+            next(words, "")
         elif not _ALONE.fullmatch(option):
             kept.append(option)
-    return kept
+    return kept + libraries
 
 
 def _strings(texts: Sequence[str]) -> ctypes.Array[ctypes.c_char_p]:

@@ -15,7 +15,8 @@ def explain_trap(fault: FaultSnapshot) -> Diagnostic:
     """The kernel executes `trap`."""
     operands = [one for _, instruction in fault.launch.compiled.instructions for one in instruction.operands]
     is_sync = any(isinstance(one, ir.SpecialRegister) and one.kind is SpecialKind.WORKSPACE for one in operands)
-    help = f"`grid.sync()` needs a cooperative launch: {spell_option('--cooperative', 'cooperative=True')}"
+    option = spell_option("--cooperative", "cooperative=True", "cudaLaunchCooperativeKernel")
+    help = f"`grid.sync()` needs a cooperative launch: {option}"
     helps = [help] if is_sync and not fault.launch.workspace else []
     return fault.error("trap", "the kernel stops itself with `trap`", helps=helps)
 

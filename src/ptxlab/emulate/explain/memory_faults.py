@@ -23,23 +23,34 @@ def explain_out_of_bounds(fault: FaultSnapshot) -> Diagnostic:
         hidden = [one for one in place.hidden if one.base <= fault.address < one.base + one.size]
         if hidden:
             return _explain_hidden(fault, place, hidden[0])
+    memory = fault.launch.host_memory
+    if memory is not None and (freed := memory.freed_at(fault.address)) is not None:
+        return _explain_freed(fault, freed)
     where, notes = _neighbourhood(fault)
     message = f"{fault.access} of {fault.size} bytes outside of {where}"
     label = f"{fault.who}, address {fault.address:#x}"
     return fault.error("out-of-bounds", message, label, notes=notes, helps=_dynamic_memory(fault))
 
 
+def _explain_freed(fault: FaultSnapshot, region: Region) -> Diagnostic:
+    """An access to memory that was freed."""
+    message = f"{fault.access} of {fault.size} bytes in {region.name}, which is freed"
+    return fault.error("use-after-free", message, _bytes_of(fault, region))
+
+
+def _bytes_of(fault: FaultSnapshot, region: Region) -> str:
+    return f"{fault.who}, bytes {fault.address - region.base}..{fault.address - region.base + fault.size}"
+
+
 def _explain_hidden(fault: FaultSnapshot, place: LaunchPlace, region: Region) -> Diagnostic:
     """An access to memory of a node that was freed, or that the GPU may not access."""
-    label = f"{fault.who}, bytes {fault.address - region.base}..{fault.address - region.base + fault.size}"
+    label = _bytes_of(fault, region)
     if region.is_mapped:
         message = f"{fault.access} of {fault.size} bytes in {region.name}, which GPU {place.device} may not access"
         helps = [f"call `cuMemSetAccess` for GPU {place.device} after `cuMemMap`"]
         return fault.error("missing-peer-access", message, label, helps=helps)
     if region.owner_device == place.device or region.is_freed:
-        return fault.error(
-            "use-after-free", f"{fault.access} of {fault.size} bytes in {region.name}, which is freed", label
-        )
+        return _explain_freed(fault, region)
     own, other = place.device, region.owner_device
     return fault.error(
         "missing-peer-access",
@@ -60,7 +71,7 @@ def _dynamic_memory(fault: FaultSnapshot) -> list[str]:
         return []
     variables = fault.launch.compiled.module.variables
     named = (one.name for one in variables if one.linkage == "extern" and one.state_space.startswith("shared"))
-    option = spell_option("--shared BYTES", "shared=BYTES")
+    option = spell_option("--shared BYTES", "shared=BYTES", "<<<grid, block, BYTES>>>")
     return [f"the launch says how large `{name}` is: {option}" for name in named][:1]
 
 

@@ -25,6 +25,13 @@ void launch_failed(cudaError_t error, const char *kernel) {
   unchecked.count = frames_here(unchecked.frames);
 }
 
+// By a call that has returned the error, which the program may have expected.
+void launch_refused(cudaError_t error, const char *kernel) {
+  char message[500];
+  snprintf(message, sizeof message, "the launch of `%s` fails with %s (%d), which the call returns", kernel, cudaGetErrorName(error), error);
+  finding("failed-launch", message, 0, 0);
+}
+
 void note_unchecked(void) {
   if (!unchecked.error) return;
   char message[500];

@@ -67,6 +67,15 @@ static void add_variable(void **module, const void *host, const char *name, uint
   variables = realloc(variables, (variable_count + 1) * sizeof *variables);
   variables[variable_count++] = (Variable){.host = host, .module = (Module *)module, .name = strdup(name), .size = size, .managed = managed};
 }
+// The name of the variable that the host has a copy of at an address: nothing ever is in that copy.
+const char *variable_at(const void *address) {
+  LOCKED;
+  for (size_t i = 0; i < variable_count; i++) {
+    const Variable *one = &variables[i];
+    if (!one->managed && (const char *)address >= (const char *)one->host && (const char *)address < (const char *)one->host + one->size) return one->name;
+  }
+  return 0;
+}
 API void __cudaRegisterVar(void **module, char *host, char *device, const char *name, int external, size_t size, int constant, int global) {
   (void)device, (void)external, (void)constant, (void)global;
   add_variable(module, host, name, size, 0);
@@ -248,7 +257,7 @@ cudaError_t launch(Function *function, const Shape *shape, void **arguments, cud
   if (!error) error = shape_error(function, shape);
   void *parameters = error ? 0 : pack(function, arguments, 0);
   if (!error) error = issue(&(Operation){.kind = LAUNCH, .function = function, .shape = *shape, .parameters = parameters}, stream);
-  if (error && by_chevrons) launch_failed(error, function ? function->name : "?");
+  if (error) (by_chevrons ? launch_failed : launch_refused)(error, function ? function->name : "?");
   by_chevrons = false;
   free(parameters);
   return error ? fail(error) : cudaSuccess;

@@ -178,6 +178,12 @@ static char *reach(const void *pointer, uint64_t size, const char *call, const c
   uint64_t address = (uint64_t)pointer;
   char message[400];
   if (!is_device_address(address)) {
+    const char *variable = variable_at(pointer);
+    if (variable && size) {
+      snprintf(message, sizeof message, "`%s` %s the variable `%s` of the device by its name, which is not its address", call, does, variable);
+      finding("wrong-direction", message, 0, "copy by `cudaMemcpyToSymbol` or `cudaMemcpyFromSymbol`, or ask `cudaGetSymbolAddress`");
+      return 0;
+    }
     if (is_device && size) {
       snprintf(message, sizeof message, "`%s` %s memory of the device, and got an address of the host", call, does);
       finding("wrong-direction", message, 0, "check the order of the pointers and the `cudaMemcpyKind`");
@@ -206,11 +212,11 @@ static char *reach(const void *pointer, uint64_t size, const char *call, const c
 }
 
 // Whether the kind of a copy says that an address of the device is one of the host.
-static bool wrong_kind(const void *pointer, bool said_host, const char *call) {
+static bool wrong_kind(const void *pointer, bool said_host, const char *call, const char *does) {
   Allocation *one = is_device_address((uint64_t)pointer) ? allocation_at((uint64_t)pointer) : 0;
   if (!said_host || !one || one->freed || host_may_touch(one)) return false;
   char message[300];
-  snprintf(message, sizeof message, "`%s` of an address of the host, and got memory of the device", call);
+  snprintf(message, sizeof message, "`%s` %s memory of the host, and got an address of the device", call, does);
   finding("wrong-direction", message, (uint64_t)pointer, "check the order of the pointers and the `cudaMemcpyKind`");
   return true;
 }
@@ -248,7 +254,7 @@ static cudaError_t copy_box(const Operation *o, bool later, cudaStream_t stream)
   if (o->height > 1) CHECKED(o->to_pitch >= o->width && o->from_pitch >= o->width, cudaErrorInvalidPitchValue);
   uint64_t reach_to = (o->depth - 1) * o->to_slice + (o->height - 1) * o->to_pitch + o->width;
   uint64_t reach_from = (o->depth - 1) * o->from_slice + (o->height - 1) * o->from_pitch + o->width;
-  if (wrong_kind(o->to, to_host, o->name) || wrong_kind(o->from, from_host, o->name)) return fail(cudaErrorInvalidValue);
+  if (wrong_kind(o->to, to_host, o->name, "writes") || wrong_kind(o->from, from_host, o->name, "reads")) return fail(cudaErrorInvalidValue);
   char *to = reach(o->to, reach_to, o->name, "writes", to_device);
   char *from = to ? reach(o->from, reach_from, o->name, "reads", from_device) : 0;
   CHECKED(to && from, cudaErrorInvalidValue);

@@ -62,6 +62,7 @@ extern cudaError_t sticky;
 #define CHECKED(condition, error) do { if (!(condition)) return fail(error); } while (0)
 #define ALIVE do { start(); if (sticky) return fail(sticky); } while (0)
 void launch_failed(cudaError_t error, const char *kernel);
+void launch_refused(cudaError_t error, const char *kernel);
 void note_unchecked(void);
 
 // memory.c
@@ -152,6 +153,7 @@ const void *image_of_parts(const void *const *parts);  // which are linked when 
 bool is_module(const void *handle);
 cudaError_t load(Module *module);
 Function *function_named(Module *module, const char *name);
+const char *variable_at(const void *address);
 bool variable_named(Module *module, const char *name, uint64_t *address, uint64_t *size);
 cudaError_t launch(Function *function, const Shape *shape, void **arguments, cudaStream_t stream);
 cudaError_t run(Function *function, const Shape *shape, const void *parameters, cudaStream_t stream);
