@@ -1,5 +1,7 @@
 """Which writes a read can see, and which reads see a write."""
 
+import pytest
+
 import ptxlab
 from ptxlab.check.program import Program
 from ptxlab.flow.chains import Chains
@@ -43,3 +45,24 @@ def test_the_uses_of_a_write_end_at_the_next_one() -> None:
     values, register = values_of("mov.b32 %r1, 1; add.u32 %r1, %r1, 2; mov.b32 %r2, %r1; mov.b32 %r3, %r1; ret;")
     assert values.uses(0, register) == [1]
     assert values.uses(1, register) == [2, 3]
+
+
+def test_what_goes_into_a_register_is_found_through_loops() -> None:
+    values, first = values_of(
+        "mov.b32 %r1, 1; mov.u32 %r2, %tid.x; add.u32 %r3, %r1, %r2; mov.u32 %r4, %ctaid.x;"
+        "L: add.u32 %r5, %r3, %r6; add.u32 %r6, %r5, %r4; add.u32 %r7, %r7, %r3; @%p1 bra L; "
+        "ld.shared.u32 %r8, [%r1]; ret;"
+    )
+    registers = range(first, first + 8)  # %r1 to %r8
+    assert [values.is_constant(one) for one in registers] == [True] + 7 * [False]
+    assert [values.is_positional(one) for one in registers] == [True, True, True, False, False, False, True, False]
+
+
+def test_each_instruction_is_asked_once_what_it_brings(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    brings = Chains._brings
+    monkeypatch.setattr(Chains, "_brings", lambda self, at, allowed: asked.append(at) or brings(self, at, allowed))
+    sums = " ".join(f"add.u32 %r{n % 8 + 1}, %r{(n + 1) % 8 + 1}, 1;" for n in range(200))
+    values, first = values_of(f"mov.u32 %r1, %ctaid.x; {sums} ret;")
+    assert not any(values.is_positional(first + n) for n in range(8))
+    assert len(asked) == 202

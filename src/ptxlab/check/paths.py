@@ -40,11 +40,10 @@ class Ways:
 
     def leads_past(self, register: int, at: int) -> bool:
         """Whether some path to instruction `at` has no write of a register; False if that is not known."""
-        blocks = self._facts.flow.blocks
-        writes = self._facts.chains.writes.get(register, [])
-        target = next(block.number for block in blocks if block.start <= at < block.end)
-        writing = {block.number for block in blocks if any(block.start <= write < block.end for write in writes)}
-        if any(blocks[target].start <= write < at for write in writes):
+        blocks, chains = self._facts.flow.blocks, self._facts.chains
+        target = chains.block_of(at)
+        writing = {chains.block_of(write) for write in chains.writes.get(register, ())}
+        if chains.writes_in(register, blocks[target].start, at):
             return False
         guard = self._facts.instructions[at].guard
         pending: list[tuple[int, Known]] = [(0, frozenset())]

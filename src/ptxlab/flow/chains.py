@@ -30,8 +30,6 @@ class Chains:
         self._blocks = facts.flow.blocks
         self._starts = [block.start for block in self._blocks]
         self._seen: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._varying: set[int] = set()
-        self._unrelated: set[int] = set()
         self.steps = 0
         """How many blocks were searched to answer questions."""
 
@@ -99,25 +97,30 @@ class Chains:
 
     def is_constant(self, register: int) -> bool:
         """Whether nothing goes into a register but constants, in whatever order."""
-        return self._is_without(register, frozenset(), self._varying)
+        return register not in self._varying
 
     def is_positional(self, register: int) -> bool:
         """Whether nothing goes into a register but constants and the position of the thread in the block."""
-        return self._is_without(register, POSITION, self._unrelated)
+        return register not in self._unrelated
 
-    def _is_without(self, register: int, allowed: frozenset[SpecialKind], others: set[int]) -> bool:
-        """Whether neither memory nor special registers but these go into a register; `others` are known not to be."""
-        pending, seen = [register], {register}
+    @cached_property
+    def _varying(self) -> frozenset[int]:
+        return self._brought(frozenset())
+
+    @cached_property
+    def _unrelated(self) -> frozenset[int]:
+        return self._brought(POSITION)
+
+    def _brought(self, allowed: frozenset[SpecialKind]) -> frozenset[int]:
+        """The registers that memory or special registers other than these go into."""
+        writes, instructions = self._facts.effects.writes, range(len(self._facts.instructions))
+        found = {register for at in instructions if self._brings(at, allowed) for register in writes[at]}
+        pending = list(found)
         while pending:
-            one = pending.pop()
-            writes = self.writes.get(one, ())
-            if one in others or any(self._brings(at, allowed) for at in writes):
-                others |= {one, register}
-                return False
-            fresh = {read for at in writes for read in self._facts.effects.reads[at]} - seen
-            seen |= fresh
+            fresh = {register for at in self.reads.get(pending.pop(), ()) for register in writes[at]} - found
+            found |= fresh
             pending += fresh
-        return True
+        return frozenset(found)
 
     def _brings(self, at: int, allowed: frozenset[SpecialKind]) -> bool:
         """Whether an instruction brings something into registers besides what it reads there."""

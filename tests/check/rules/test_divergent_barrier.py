@@ -108,6 +108,16 @@ loop:
     add.u32 %r1, %r1, %r2;
     setp.lt.u32 %p1, %r1, %r4;
     @%p1 bra loop;""",
+    "a loop to a multiple of the block, in other steps": """
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ntid.x;
+    ld.param.u32 %r3, [n];
+    mul.lo.u32 %r4, %r3, %r2;
+loop:
+    bar.sync 0;
+    add.u32 %r1, %r1, %r3;
+    setp.lt.u32 %p1, %r1, %r4;
+    @%p1 bra loop;""",
     "a multiple of the block, reached by some": """
     mov.u32 %r1, %tid.x;
     mov.u32 %r2, %ntid.x;

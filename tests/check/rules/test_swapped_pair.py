@@ -2,6 +2,8 @@
 
 import pytest
 
+import ptxlab
+
 from ..lints import findings, kernel, line_of
 
 CODE = "swapped-pair"
@@ -139,3 +141,8 @@ def test_four_bits() -> None:
     body = ".reg .b8 %b;\n" + IN + LOAD + "cvt.rn.satfinite.e2m1x2.f32 %b, %f1, %f2; st.global.b8 [%rd2], %b;"
     (found,) = findings(kernel(body, **BLACKWELL), CODE)
     assert found.labels[0].text == "`%f1` becomes the upper half of `%b`, `%f2` the lower"
+
+
+def test_an_instruction_that_is_wrong_is_not_judged_for_its_pair() -> None:
+    text = kernel(IN + LOAD + "cvt.rn.f16x2.f32 %r1, %f1, %f2; st.global.b32 [%rd2], %r1, %r1;")
+    assert [found.code for found in ptxlab.check(ptxlab.parse(text))] == ["operand-count"]

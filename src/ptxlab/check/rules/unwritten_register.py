@@ -258,17 +258,16 @@ def _explain(program: Program, facts: FunctionFacts, group: _Group) -> Diagnosti
 
 def _how(facts: FunctionFacts, at: int, register: int) -> tuple[str, list[int]]:
     """On which of the ways to a read nothing is written, in words, and the writes that may be meant."""
-    writes = [write for write, written in enumerate(facts.effects.writes) if register in written]
+    writes, block_of = facts.chains.writes.get(register, []), facts.chains.block_of
     if not writes:
         return "; nothing writes it", []
-    blocks = facts.flow.blocks
-    here = next(block for block in blocks if block.start <= at < block.end)
-    before_it = _reached(facts, [0], without=here.number)
-    leading = _leading(facts, here.number)
-    at_first = [w for w in writes if any(b.start <= w < b.end and b.number in before_it & leading for b in blocks)]
+    here = block_of(at)
+    before_it = _reached(facts, [0], without=here)
+    leading = _leading(facts, here)
+    at_first = [write for write in writes if block_of(write) in before_it & leading]
     if at_first:
         return " on some path to this instruction", at_first
-    again = [w for w in writes if any(b.start <= w < b.end and b.number in leading for b in blocks)]
+    again = [write for write in writes if block_of(write) in leading]
     return (" when the loop begins", again) if again else ("", writes)
 
 
