@@ -41,7 +41,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     compile.runtime_code()
     monkeypatch.setenv("PTXLAB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(compile, "start_detached", lambda module, records: found.append(records))
+    monkeypatch.setattr(compile, "start_detached", lambda module, records, pass_fds: found.append(records))
     monkeypatch.setattr(effort, "FEW_THREADS", 4096)
     for name, state in {"_linked": {}, "_loaded": {}, "_hasty": {}, "_awaited": set(), "_makers": []}.items():
         monkeypatch.setattr(compile, name, state)
@@ -95,7 +95,7 @@ def test_without_a_cache_or_a_process_it_waits(started: list[str], monkeypatch: 
     code = compile.runtime_code()
     monkeypatch.setattr(compile, "runtime_code", lambda records=False: code)
 
-    def refuse(module: str, records: str) -> None:
+    def refuse(module: str, records: str, pass_fds: tuple[int, ...]) -> None:
         raise OSError("no more processes")
 
     monkeypatch.setattr(compile, "start_detached", refuse)

@@ -50,21 +50,36 @@ def kept(key: str) -> bytes | None:
     return None if folder is None else _read(_path(folder, key))
 
 
-def is_being_made(key: str) -> bool:
-    """Whether a process makes what `cached` would keep for this key, which `takes_long`; False without locks."""
-    folder = cache_folder()
-    if folder is None:
-        return False
-    try:
-        import fcntl
+@contextlib.contextmanager
+def claim(key: str) -> Iterator[tuple[int, ...] | None]:
+    """Lock what `cached` would keep for this key, which `takes_long`, for a process that inherits these descriptors.
 
-        with _lock_of(_path(folder, key)).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except (ImportError, OSError):
-        pass
-    return False
+    None if another process makes it; no descriptors where the system has no locks.
+    """
+    folder = cache_folder()
+    with contextlib.ExitStack() as stack:
+        held: tuple[int, ...] | None = ()
+        try:
+            import fcntl
+
+            if folder is not None:
+                file = stack.enter_context(_lock_of(_path(folder, key)).open("wb"))
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = (file.fileno(),)
+        except BlockingIOError:
+            held = None
+        except (ImportError, OSError):
+            pass
+        yield held
+
+
+def make_claimed(key: str, make: Callable[[], bytes]) -> None:
+    """Make what `cached` is to keep for this key, in the process that has inherited its lock."""
+    cached(key, make)
+    folder = cache_folder()
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            _lock_of(_path(folder, key)).unlink(missing_ok=True)
 
 
 def _lock_of(path: Path) -> Path:

@@ -10,6 +10,7 @@ import select
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 SERVE = "from {} import serve; serve()"
@@ -20,11 +21,11 @@ def start_python(module: str, *arguments: str, **options: Any) -> subprocess.Pop
     return _start(module, "end_with_parent", *arguments, stdout=subprocess.PIPE, **options)
 
 
-def start_detached(module: str, *arguments: str) -> subprocess.Popen[bytes]:
+def start_detached(module: str, *arguments: str, pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
     """Start a process that calls `serve()` of a module of ptxlab, at the lowest priority; it does not end with this."""
     nothing = subprocess.DEVNULL
     return _start(module, "yield_to_others", *arguments, stdin=nothing, stdout=nothing, stderr=nothing,
-                  start_new_session=True)  # fmt: skip
+                  start_new_session=True, pass_fds=pass_fds)  # fmt: skip
 
 
 def _start(module: str, first: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:

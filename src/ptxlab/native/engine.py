@@ -51,6 +51,12 @@ def _features(speed: int) -> str:
     return f"{features},-prefer-256-bit" if speed == VECTORS and "+avx512f" in features else features
 
 
+@cache
+def has_mask_registers() -> bool:
+    """Whether this machine's processor has registers for the masks of vectors."""
+    return "+avx512f" in _features(0)
+
+
 def _machine(speed: int) -> Any:
     """A description of this machine."""
     llvm = _llvm()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 
 from .types import Integer, PointerType, StructType, Type, TypeParameter, type_of
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class Signature:

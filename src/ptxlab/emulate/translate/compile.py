@@ -22,7 +22,7 @@ from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Match
 from ptxlab.isa.effects import Effects
 from ptxlab.native import engine
-from ptxlab.native.cache import cache_folder, is_being_made, kept, sources
+from ptxlab.native.cache import cache_folder, claim, kept, make_claimed, sources
 from ptxlab.native.children import start_detached
 from ptxlab.native.modes import CHECKED
 
@@ -109,18 +109,22 @@ def prepare_runtime(records: bool = False, threads: int | None = None) -> None:
 
 def _has_maker(records: bool) -> bool:
     """Whether a process makes the runtime; one is started if there is none."""
-    if records in _awaited or is_being_made(_runtime_key(records)):
+    if records in _awaited:
         return True
-    try:
-        _makers.append(start_detached(__name__, str(int(records))))
-    except OSError:
-        return False
+    with claim(_runtime_key(records)) as lock:
+        if lock is None:
+            return True
+        try:
+            _makers.append(start_detached(__name__, str(int(records)), pass_fds=lock))
+        except OSError:
+            return False
     return True
 
 
 def serve() -> None:
-    """Make the runtime for others; this is another process."""
-    runtime_code(bool(int(sys.argv[1])))
+    """Make the runtime for others; this is another process, which has its lock from the first one."""
+    records = bool(int(sys.argv[1]))
+    make_claimed(_runtime_key(records), lambda: _build_runtime(records))
 
 
 _awaited: set[bool] = set()  # runtimes that launches of this process do without, as long as they are being made

@@ -65,7 +65,7 @@ def compile_runtime(records: bool) -> bytes:
     return packed(compile_at_once(texts))
 
 
-def _called(functions: Iterable[Callable[..., Any]]) -> set[Callable[..., Any]]:
+def _called(functions: Iterable[Callable[..., object]]) -> set[Callable[..., Any]]:
     """What functions call, also from within what is inlined into them."""
     found: set[Callable[..., Any]] = set()
     pending = list(functions)
