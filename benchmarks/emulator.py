@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import ptxlab
+from ptxlab.emulate.translate.compile import runtime_code
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "benchmarks" / "kernels"
@@ -320,19 +321,15 @@ def processes(folder: Path) -> list[Row]:
 def scaling() -> list[Row]:
     """More cores, larger grids."""
     kernel = ptxlab.load(KERNELS / "sgemm.ptx")["sgemm"]
-    depth = 2048
-    a, b, c = np.ones((32, depth), "f4"), np.ones((depth, 32 * 32), "f4"), np.zeros((32, 32 * 32), "f4")
-    args = [a, b, c, 32 * 32, depth]
-    cores = in_turns(
-        9,
-        one=lambda: kernel.launch(32, (32, 32), args, device="cpu", detectors=False, workers=1),
-        two=lambda: kernel.launch(32, (32, 32), args, device="cpu", detectors=False, workers=2),
-    )
-    checked = in_turns(
-        9,
-        one=lambda: kernel.launch(32, (32, 32), args, device="cpu", workers=1),
-        two=lambda: kernel.launch(32, (32, 32), args, device="cpu", workers=2),
-    )
+    depth, grid = 2048, (32, 8)
+    a, b, c = np.ones((256, depth), "f4"), np.ones((depth, 1024), "f4"), np.zeros((256, 1024), "f4")
+
+    def multiply(workers: int, detectors: bool) -> None:
+        args = [a, b, c, 1024, depth]
+        kernel.launch(grid, (32, 32), args, device="cpu", detectors=detectors, workers=workers)
+
+    cores = in_turns(5, one=lambda: multiply(1, False), two=lambda: multiply(2, False))
+    checked = in_turns(5, one=lambda: multiply(1, True), two=lambda: multiply(2, True))
     add = ptxlab.load(KERNELS / "add.ptx")["add"]
     vectors = [np.ones(1 << 22, "f4") for _ in range(3)]
 
@@ -356,6 +353,7 @@ def scaling() -> list[Row]:
 def main(arguments: list[str]) -> int:
     numba = arguments[arguments.index("--numba") + 1] if "--numba" in arguments else None
     rows: list[Row] = []
+    runtime_code()  # otherwise another process would make it beside what is measured first
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         measures: list[Callable[[], list[Row]]] = [

@@ -42,6 +42,20 @@ def test_order_between_blocks(wrong: str, code: str, right: str) -> None:
     assert set(codes(wrong)) == {code}
 
 
+def test_names_the_relaxed_arrival_that_does_not_wait() -> None:
+    store, relaxed = SYNC + "st.shared::cluster.u32 [%r5], 1;\n", SYNC.replace("arrive", "arrive.relaxed")
+    (found,) = findings(store + relaxed)
+    note = "`barrier.cluster.arrive.relaxed` in line 20 does not wait for it: it orders no memory accesses"
+    assert note in found.notes
+    assert found.helps[0].text == "leave `.relaxed` out in line 20, or `fence.acq_rel.cluster;` before it"
+    assert codes(store + SYNC) == []
+    assert (
+        codes(store + relaxed.replace("barrier.cluster.arrive", "fence.acq_rel.cluster; barrier.cluster.arrive")) == []
+    )
+    (without,) = findings(store)
+    assert "relaxed" not in str(without)
+
+
 # The first block exits at once; the second uses its shared memory for a while.
 LATE = (
     SYNC

@@ -161,7 +161,7 @@ def test_arguments_and_variables_stay_as_they_are() -> None:
 def test_limits_are_said() -> None:
     found = explore([store(0, 1 + number) for number in range(5)], limit=10)
     assert (found.executions, found.is_complete) == (10, False)
-    assert found.verdict == "not finished within the limits: 10 executions explored, of unknown many"
+    assert found.verdict == "not finished within the limits, after 10 executions: there are more"
     endless = explore(["loop:\nred.relaxed.gpu.global.add.u32 [%out], 1;\nbra loop;\n"], timeout=1)
     assert not endless.is_complete
 

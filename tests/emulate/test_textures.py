@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import ptxlab
+from ptxlab.emulate.runtime.textures.levels import LOGARITHMS
+from ptxlab.emulate.runtime.textures.srgb import SRGB_VALUES
 from tests.emulate.texture_lookups import experiments
 from tests.tools import header
 
@@ -143,3 +145,52 @@ def test_linear_memory_is_fetched_and_not_sampled() -> None:
 def test_textures_that_do_not_exist(shape: tuple[int, ...], dtype: str, settings: dict[str, str], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message.replace("(", r"\(")):
         ptxlab.Texture(np.zeros(shape, dtype), **settings)  # type: ignore[arg-type]
+
+
+def look(texture: ptxlab.Texture, *at: float, opcode: str = "tex") -> list[np.float32]:
+    """The four results of a lookup."""
+    words = [np.float32(one).view(np.uint32) for one in (*at, *at[-1:] * (4 - len(at) if len(at) == 3 else 0))]
+    named = ", ".join(f"%f{number}" for number in range(len(words)))
+    moves = "".join(f"    mov.b32 %f{number}, {int(word):#x};\n" for number, word in enumerate(words))
+    geometry = texture.texels.geometry
+    body = f"{moves}    {opcode}.{geometry}.v4.{'f32' if opcode != 'tex' else 'u32'}.f32 {{%r0, %r1, %r2, %r3}}"
+    return [*np.array(run(kernel(f"{body}, [%rd0, {{{named}}}];"), texture), np.uint32).view(np.float32)]
+
+
+@pytest.mark.parametrize("value", [1.0, 3 * 2.0**-24, float("inf")])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_texture_of_one_value_has_it_everywhere(dtype: type, value: float) -> None:
+    """At texels, between two, four and eight of them, and where three faces of a cube meet; it may be subnormal."""
+    flat = ptxlab.Texture(np.full((4, 4), value, dtype), filter="linear")
+    assert [look(flat, 1.25, y)[0] for y in (1.5, 1.75)] == [value] * 2
+    solid = ptxlab.Texture(np.full((4, 4, 4), value, dtype), geometry="3d", filter="linear")
+    assert [look(solid, 1.25, 1.5, z)[0] for z in (1.5, 1.75)] == [value] * 2
+    faces = np.full((6, 4, 4), value, dtype)
+    cube = ptxlab.Texture(faces, geometry="cube", filter="linear", normalized=True, seamless=True)
+    assert [look(cube, x, 1.0, 0.99)[0] for x in (1.0, -0.98)] == [value] * 2
+
+
+def test_a_gather_reads_the_level_that_the_sampler_allows() -> None:
+    levels = [np.full((4, 4), 1, np.float32), np.full((2, 2), 2, np.float32)]
+    for level in range(2):
+        texture = ptxlab.Texture(levels, normalized=True, level_clamp=(level, level))
+        assert look(texture, 0.5, 0.5, opcode="tld4.r") == [level + 1] * 4
+
+
+def test_a_wrong_sampler_is_explained() -> None:
+    body = "    tex.2d.v4.u32.f32 {%r0, %r1, %r2, %r3}, [image, %rd0, {%f0, %f1}];"
+    module = kernel(body, ".global .texref image;\n", ", texmode_independent")
+    module.set("image", ptxlab.Texture(RAMP))
+    assert failure(module, 8) == "bad-texture: 0x8 is not the handle of a sampler"
+
+
+def test_measured_tables_are_near_the_functions_that_they_round() -> None:
+    """sRGB with 8 significant bits; the logarithm in 256ths, most of them rounded up."""
+    for number, value in enumerate(SRGB_VALUES[1:], 1):
+        part = number / 255
+        exact = 65536 * (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4)
+        assert abs(value - exact) < 0.006 * exact, number
+        assert value // (value & -value) < 1 << 8, number
+    above = LOGARITHMS - 256 * np.log2(1 + np.arange(256) / 256)
+    assert above.min() > -0.3
+    assert np.all(above < np.where(np.arange(256) < 32, 1.2, 1.0))

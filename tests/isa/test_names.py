@@ -15,7 +15,7 @@ ROOT = Path(ptxlab.__file__).parent
 # Sources that must know names: why.
 EXEMPT = {
     "emulate/translate/special.py": "gives each special register its value",
-    "emulate/translate/lane_text.py": "reads instructions of LLVM, of which one is called `shl`, too",
+    "emulate/translate/lane_shapes.py": "reads instructions of LLVM, one of which is called `shl`, too",
     "equal/reference.py": "knows functions of NumPy and torch by their names, of which one is `rsqrt`",
     "equal/torch_functions.py": "the same",
     "prove/terms.py": "gives each special register its symbol",

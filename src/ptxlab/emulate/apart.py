@@ -1,4 +1,4 @@
-"""Grids of one GPU that nothing orders, run one after the other where they turn out to share no memory.
+"""Grids that nothing orders, run one after the other where they turn out to share no memory.
 
 A team of grids has one scheduler and one core, whose threads take turns. Kernels of several streams mostly work on
 parts of their own: each runs by itself then, on all cores and by lanes together, and what they accessed is compared
@@ -8,7 +8,7 @@ afterwards. Where one writes what another accesses, or anything is found, memory
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations, product
 
 from ptxlab.device.coverage import Coverage
@@ -16,8 +16,9 @@ from ptxlab.device.result import Result
 from ptxlab.emulate.abi import entries
 from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.running import RunningLaunch
-from ptxlab.emulate.launch import Interrupted, compiled_for, configure, diagnostics_of, workers_for
-from ptxlab.emulate.team import TeamGrid, output_of
+from ptxlab.emulate.host.written import tracked_parameters
+from ptxlab.emulate.launch import Interrupted, compiled_for, configure, diagnostics_of, note_executed, workers_for
+from ptxlab.emulate.team import TeamGrid, ordered_with, output_of, place_of
 from ptxlab.emulate.translate.arithmetic import arithmetic_of
 from ptxlab.emulate.translate.compile import runtime_code
 from ptxlab.native.apart import OutOfTimeError
@@ -25,64 +26,72 @@ from ptxlab.native.apart import OutOfTimeError
 _sharing: set[tuple[str, str]] = set()  # kernels that ran as a team after all; mostly they will again
 
 
-def run_apart(grids: Sequence[TeamGrid], is_ordered: Callable[[int, int], bool]) -> Result | None:
-    """What came of grids that ran one after the other; None if they have to be a team, with memory as it was.
-
-    `is_ordered` says whether streams and events order two of them, by their numbers.
-    """
-    names = {(grid.emulated.digest, grid.kernel.name) for grid in grids}
+def run_apart(grids: Sequence[TeamGrid]) -> Result | None:
+    """What came of grids that ran one after the other; None if they have to be a team, with memory as it was."""
+    names = {(grid.emulated.digest, grid.kernel.name) for grid in grids if grid.is_kernel}
     if names & _sharing or not all(_may_run_apart(grid) for grid in grids):
         return None
     started, options = time.perf_counter(), grids[0].options
     until = None if options.timeout is None else started + options.timeout
     running: list[RunningLaunch] = []
     try:
-        if not all(_runs_by_itself(grid, until, running) for grid in grids) or _share(running, is_ordered):
+        for number, grid in enumerate(grids):
+            running.append(_prepare(grid, number, until))
+        if not all(launch.is_trial for launch in running) or not any(launch.is_together for launch in running):
+            return None
+        ordered = ordered_with(grids)
+        for launch, bits in zip(running, tracked_parameters(running, ordered), strict=True):
+            for worker in launch.workers:
+                worker.record.part("memory").set(tracked=bits)
+        each = zip(grids, running, strict=True)
+        if not all(_runs_by_itself(grid, launch, until) for grid, launch in each) or _share(running, ordered):
             for launch in reversed(running):
                 launch.put_back()
             _sharing.update(names)
             return None
-        for launch in running:
+        for grid, launch in zip(grids, running, strict=True):
             launch.textures.write_back()
+            note_executed(launch, grid.emulated.digest)
         result = Result(seconds=time.perf_counter() - started, output=output_of(running))
         result.coverage = Coverage((schedule_of(running[0]),))
         return result
+    except OutOfTimeError:
+        return None
     finally:
         for launch in running:
             launch.end()
 
 
 def _may_run_apart(grid: TeamGrid) -> bool:
-    """Whether a grid is of the user, with detectors and the schedule that is taken without a seed."""
+    """Whether a grid has detectors, and the schedule that is taken without a seed."""
     own = grid.options
-    return bool(grid.is_kernel and own.detectors and not (own.seed or own.overlap or own.record or own.cooperative))
+    return bool(own.detectors and not (own.seed or own.overlap or own.record or own.cooperative))
 
 
-def _runs_by_itself(grid: TeamGrid, until: float | None, running: list[RunningLaunch]) -> bool:
-    """Run a grid by lanes together; false if it can't be, or if anything was found."""
+def _prepare(grid: TeamGrid, number: int, until: float | None) -> RunningLaunch:
+    """A grid about to run, by itself."""
     module, options = grid.emulated.module, grid.options
     runtime_code(False)
     arithmetic = arithmetic_of(module, grid.kernel, grid.emulated.digest, options)
     configuration = configure(module, grid.kernel, options, arithmetic)
-    try:
-        compiled = compiled_for(grid.emulated, grid.kernel, options, arithmetic, until)
-    except OutOfTimeError:
-        return False
+    compiled = compiled_for(grid.emulated, grid.kernel, options, arithmetic, until)
     grid.emulated.memory.host.ran_on = None
     workers = workers_for(compiled, options)
-    launch = RunningLaunch(compiled, grid.emulated.memory, grid.args, configuration, workers)
-    running.append(launch)
-    if not launch.is_together:
-        return False
-    outcome = launch.run(until, options.progress)
+    place = place_of(grid, number, 1, 0, 0)
+    return RunningLaunch(compiled, grid.emulated.memory, grid.args, configuration, workers, place=place)
+
+
+def _runs_by_itself(grid: TeamGrid, launch: RunningLaunch, until: float | None) -> bool:
+    """Run a grid; false if it waits for others, or if anything was found."""
+    outcome = launch.run(until, grid.options.progress)
     if outcome == "interrupted":
-        raise Interrupted(Result(diagnostics_of(launch, outcome, options)))
+        raise Interrupted(Result(diagnostics_of(launch, outcome, grid.options)))
     return outcome is None and launch.is_clean
 
 
-def _share(running: Sequence[RunningLaunch], is_ordered: Callable[[int, int], bool]) -> bool:
+def _share(running: Sequence[RunningLaunch], ordered: Sequence[int]) -> bool:
     """Whether one of two grids that nothing orders wrote what the other accessed."""
-    pairs = [(one, other) for one, other in combinations(range(len(running)), 2) if not is_ordered(one, other)]
+    pairs = [(one, other) for one, other in combinations(range(len(running)), 2) if not ordered[one] >> other & 1]
     return any(
         running[one].call(entries.SHARE_BYTES, mine, theirs)
         for one, other in pairs

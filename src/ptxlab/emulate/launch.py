@@ -63,8 +63,6 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
         if timeout is not None and until is not None:
             until = min(time.perf_counter() + timeout, until)
         result, outcome = _run(compiled, emulated, args, options, configuration, until)
-        key = emulated.digest, kernel.name
-        _executed[key] = _executed.get(key, 0) + result.counters.get("instructions", 0)
     if outcome == "interrupted":
         raise Interrupted(result)
     if is_failure(result.diagnostics, options.on_error):
@@ -95,6 +93,14 @@ def _threads(options: LaunchOptions) -> int:
     return math.prod((*options.grid, *options.block))
 
 
+def note_executed(running: RunningLaunch, digest: str) -> None:
+    """Count what a launch has executed, of its kernel."""
+    key, blocks = (digest, running.compiled.kernel.name), running.compiled.facts["counters"]
+    times = (sum(found) for found in zip(*(worker.counters for worker in running.workers), strict=True))
+    executed = sum(count * (end - start) for count, (start, end) in zip(times, blocks, strict=False))
+    _executed[key] = _executed.get(key, 0) + executed
+
+
 _executed: dict[tuple[str, str], int] = {}  # instructions of kernels in this process; time would depend on chance
 _apart: set[tuple[str, str]] = set()  # kernels in which lanes together found something; mostly they will again
 
@@ -102,7 +108,7 @@ _apart: set[tuple[str, str]] = set()  # kernels in which lanes together found so
 def _run(
     compiled: Compiled,
     emulated: EmulatedModule,
-    args: Sequence[Any],
+    args: Sequence[object],
     options: LaunchOptions,
     configuration: Configuration,
     until: float | None,
@@ -127,6 +133,7 @@ def _run(
             running.end()
             running = again
             result, outcome = result_of(running, options, until)
+        note_executed(running, emulated.digest)
     finally:
         running.end()
     return result, outcome

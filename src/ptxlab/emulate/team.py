@@ -29,7 +29,8 @@ from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.host_order import STREAMS, HostOrder
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import LaunchPlace, RunningLaunch
-from ptxlab.emulate.launch import Interrupted, compiled_for, configure, uncompiled
+from ptxlab.emulate.host.written import tracked_parameters
+from ptxlab.emulate.launch import Interrupted, compiled_for, configure, note_executed, uncompiled
 from ptxlab.emulate.runtime.order.devices import MOST_GRIDS, MOST_STEPS, STEP_SHIFT
 from ptxlab.emulate.translate.arithmetic import arithmetic_of
 from ptxlab.emulate.translate.compile import runtime_code
@@ -83,6 +84,8 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
     try:
         with joined(grids, space, until) as running:
             outcome = running[0].run(until, first.progress)
+            for launch, grid in zip(running, grids, strict=True):
+                note_executed(launch, grid.emulated.digest)
             result = Result(seconds=time.perf_counter() - started)
             for launch in running:
                 launch.textures.write_back()
@@ -120,10 +123,7 @@ def joined(
         kinds: dict[tuple[int, SourceSpan | None], int] = {}
         for number, grid in enumerate(grids):
             kind = kinds.setdefault((id(grid.kernel), grid.host_line), len(kinds))
-            before = frozenset(grid.before if grid.options.overlap else ())
-            place = LaunchPlace(number, len(grids), first_block, kind, grid.device, grid.title, grid.regions,
-                                grid.hidden, grid.host_line, grid.order, before, is_kernel=grid.is_kernel,
-                                stream=grid.stream, multicasts=grid.multicasts)  # fmt: skip
+            place = place_of(grid, number, len(grids), first_block, kind)
             try:
                 running.append(_prepare(grid, place, space, until, preemption))
             except OutOfTimeError:
@@ -136,6 +136,30 @@ def joined(
         for launch in running:
             launch.end()
         kept.clear()
+
+
+def place_of(grid: TeamGrid, number: int, count: int, first_block: int, kind: int) -> LaunchPlace:
+    """Where a grid is among so many."""
+    before = frozenset(grid.before if grid.options.overlap else ())
+    return LaunchPlace(number, count, first_block, kind, grid.device, grid.title, grid.regions, grid.hidden,
+                       grid.host_line, grid.order, before, is_kernel=grid.is_kernel, stream=grid.stream,
+                       multicasts=grid.multicasts)  # fmt: skip
+
+
+def ordered_with(grids: Sequence[TeamGrid]) -> list[int]:
+    """For each grid those that are complete before it starts, or start after it is complete, as bits.
+
+    One that may start while those before it still run is taken to be ordered with none of them.
+    """
+    found = [0] * len(grids)
+    for number, grid in enumerate(grids):
+        for before in () if grid.options.overlap else grid.before:
+            found[number] |= found[before] | 1 << before
+    after = [0] * len(grids)
+    for number in range(len(grids) - 1, -1, -1):
+        for before in () if grids[number].options.overlap else grids[number].before:
+            after[before] |= after[number] | 1 << number
+    return [one | other for one, other in zip(found, after, strict=True)]
 
 
 def output_of(running: Sequence[RunningLaunch]) -> str:
@@ -188,9 +212,11 @@ def _join(running: Sequence[RunningLaunch], grids: Sequence[TeamGrid]) -> list[A
     team.set(workers=ctypes.addressof(workers), count=count, room=ctypes.addressof(room))
     team.set(**{name: ctypes.addressof(table) for name, table in shared.items()})
     kept: list[Any] = [team, workers, room, *shared.values()]
-    for launch, grid in zip(running, grids, strict=True):
+    tracked = tracked_parameters(running, ordered_with(grids))
+    for launch, grid, bits in zip(running, grids, tracked, strict=True):
         (worker,) = launch.workers
         assert launch.place is not None
+        worker.record.part("memory").set(tracked=bits)
         launch.team = running
         before = share((ctypes.c_uint32 * max(len(grid.before), 1))(*grid.before))
         kept.append(before)

@@ -133,16 +133,27 @@ def _explain_absence(found: Found) -> Diagnostic:
     rank = (found.record.address >> address_spaces.RANK_SHIFT) - 1
     owner = block_name(found.launch, companion(found.launch, party.block, rank))
     when = "may have exited" if is_late else "may not have started"
+    notes = [f"nothing makes {owner} {'stay until this is done' if is_late else 'start before this'}"]
+    helps = [f"let all threads of the cluster synchronize at `barrier.cluster` {'after' if is_late else 'before'} it"]
+    if relaxed := _relaxed_arrivals(found) if is_late else []:
+        lines = " and ".join(dict.fromkeys(found.line(number) for number in relaxed))
+        notes.append(f"`barrier.cluster.arrive.relaxed` in {lines} does not wait for it: it orders no memory accesses")
+        helps = [f"leave `.relaxed` out in {lines}, or `fence.acq_rel.cluster;` before it"]
     return error(
         "exited-block" if is_late else "unstarted-block",
         f"a thread {party.does} shared memory of another block that {when}",
         found.span,
         f"{party.who} {party.did} {found.bytes}",
-        notes=[f"nothing makes {owner} {'stay until this is done' if is_late else 'start before this'}"],
-        helps=[
-            f"let all threads of the cluster synchronize at `barrier.cluster` {'after' if is_late else 'before'} it"
-        ],
+        notes=notes,
+        helps=helps,
     )
+
+
+def _relaxed_arrivals(found: Found) -> list[int]:
+    """The arrivals at the cluster's barrier after an access; none if one of them would order it."""
+    arrivals = [at for at in found.paths.at_cluster_barrier() if found.paths.reaches(found.instruction, [at])]
+    is_relaxed = not any(found.launch.compiled.effects(at).orders for at in arrivals)
+    return arrivals if is_relaxed else []
 
 
 def _explain_not_invalidated(found: Sequence[Found]) -> Iterator[Diagnostic]:

@@ -122,6 +122,7 @@ class RunningLaunch:
         self._take(configuration)
         self.is_together = together and self._can_be_together()
         parameters = pack(compiled.module, compiled.kernel, args, space, memory.host.objects)
+        self.host_memory = parameters.memory
         self.textures = TextureTable(parameters.objects)
         self.multicast = MulticastTable([*parameters.multicasts, *(() if place is None else place.multicasts)])
         self.parameters = share(ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1)))
@@ -175,7 +176,8 @@ class RunningLaunch:
             regions = _accessible(regions, self.place)
         if self.workspace:
             regions.append(workspace())
-        kept = space_to_keep(regions) if self.checks and (workers > 1 or self.is_together) else None
+        is_apart = self.place is not None and not self.in_chain  # from a team, whose memory may have to be put back
+        kept = space_to_keep(regions) if self.checks and (workers > 1 or self.is_together or is_apart) else None
         self.is_trial = kept is not None
         self.is_together = self.is_together and self.checks <= self.is_trial
         allocates = any(function.name == "malloc" for function in self.compiled.module.functions)
@@ -214,7 +216,7 @@ class RunningLaunch:
 
     def _can_be_together(self) -> bool:
         """Whether lanes can execute the kernel together: it is translated for that, and rows of threads are full."""
-        is_alone = self.place is None and not (self.checks and self.in_chain)
+        is_alone = not self.in_chain or (self.place is None and not self.checks)
         return bool(self.compiled.facts["lanes"] and self.block[0] % self.compiled.facts["group"] == 0 and is_alone)
 
     @property

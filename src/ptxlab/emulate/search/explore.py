@@ -68,7 +68,7 @@ class Exploration:
         if self.diagnostics and not self.is_complete:
             return f"a finding after {count}"
         if not self.is_complete:
-            return f"not finished within the limits: {count} explored, of unknown many"
+            return f"not finished within the limits, after {count}: there are more"
         number = len(self.diagnostics)
         found = f"{number} finding{'s' * (number != 1)}" if number else "no race, no hang"
         return f"explored all {count} that differ: {found}"
@@ -169,7 +169,7 @@ class Watch:
 
 def explore(
     program: ExploredKernel | ExploredTeam,
-    fresh: Callable[[], Sequence[Any]],
+    fresh: Callable[[], Sequence[object]],
     limit: int,
     timeout: float,
     every: bool = False,

@@ -27,7 +27,7 @@ Marks = Mapping[str, bytes]
 _ORDERED = ("exch", "cas")  # what is left depends on which was last
 
 
-def arrays_of(leaf: Any) -> Sequence[Any]:
+def arrays_of(leaf: object) -> Sequence[Any]:
     """The arrays that an argument is or refers to, of which the kernel may write."""
     if isinstance(leaf, Multicast):
         return tuple(leaf.arrays)

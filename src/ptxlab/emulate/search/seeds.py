@@ -178,14 +178,14 @@ def raised(result: Result, on_error: str) -> Result:
     return result
 
 
-def copies_of(args: Sequence[Any]) -> list[Any]:
+def copies_of(args: Sequence[object]) -> list[Any]:
     """The arguments with arrays of their own; one array twice stays one."""
     every = [leaf for value in args for leaf in leaves(value)]
     arrays = [array for leaf in every for array in arrays_of(leaf)]
     copies = {id(array): array.copy() for array in arrays if hasattr(array, "__array_interface__")}
     memories = {id(leaf.memory): leaf.memory.copy() for leaf in every if isinstance(leaf, (HostPointer, RawParameter))}
 
-    def copied(leaf: Any) -> Any:
+    def copied(leaf: object) -> Any:
         if isinstance(leaf, TensorMap):
             return replace(leaf, array=copies.get(id(leaf.array), leaf.array))
         if isinstance(leaf, (HostPointer, RawParameter)):

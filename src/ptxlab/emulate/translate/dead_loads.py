@@ -23,12 +23,14 @@ from ptxlab import ir
 from ptxlab.check.program import FunctionFacts
 from ptxlab.emulate.translate.undefined import is_plain
 from ptxlab.flow.effort import Effort, ExhaustedError
-from ptxlab.flow.numbers import LANES, Threads
+from ptxlab.flow.numbers import LANES, MOST_THREADS, Threads
 from ptxlab.ir.effects import registers_in
 from ptxlab.isa import Jump, Match, Operation
 from ptxlab.isa.chapters.warp import SHUFFLES, shuffle
 from ptxlab.isa.effects import Effects
 from ptxlab.isa.undefined import ALL_LANES
+
+_FIRST_LANES = sum(1 << thread for thread in range(0, MOST_THREADS, LANES))
 
 
 def dead_loads(facts: FunctionFacts) -> dict[int, Threads]:
@@ -179,9 +181,10 @@ class _Needs:
         buffer: Any = [*range(LANES), *[offset] * LANES, *[bound] * LANES, *[0] * 2 * LANES]
         shuffle(buffer, ALL_LANES, SHUFFLES.split().index(match.candidate.modifiers.mode))
         sources: list[int] = buffer[3 * LANES : 4 * LANES]
-        number = range(lanes.bit_length())
-        found = [thread // LANES * LANES + sources[thread % LANES] for thread in number if threads >> thread & 1]
-        return lanes & sum(1 << thread for thread in set(found))
+        found = 0
+        for lane, source in enumerate(sources):
+            found |= (threads >> lane & _FIRST_LANES) << source
+        return lanes & found
 
     def _need_operands(self, at: int, threads: Threads) -> None:
         self._need_registers(at, self._facts.effects.reads[at], threads)

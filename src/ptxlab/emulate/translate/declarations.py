@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ptxlab.emulate.translate.compile import sources_of_code
 from ptxlab.native.cache import cached
@@ -37,7 +37,7 @@ def _made() -> bytes:
     return json.dumps([(name, _declared(function)) for name, function in (RUNTIME | collectives).items()]).encode()
 
 
-def _declared(function: Callable[..., Any]) -> RuntimeFunction:
+def _declared(function: Callable[..., object]) -> RuntimeFunction:
     from ptxlab.native.functions import signature
     from ptxlab.native.translate import declaration_text
 

@@ -9,7 +9,7 @@ from ptxlab import ir
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.translate import lane_functions
 from ptxlab.emulate.translate.frame import Frame
-from ptxlab.emulate.translate.lane_text import NotTogetherError, Varying
+from ptxlab.emulate.translate.lane_shapes import NotTogetherError, Varying
 from ptxlab.emulate.translate.registers import variable
 from ptxlab.emulate.translate.saving import members
 from ptxlab.emulate.translate.values import bits_of
@@ -108,7 +108,7 @@ def _fetch(lanes: LaneFunction, register: ir.Register, element: int, size: str) 
         return "true"
     vector = lane_functions.fetch(builder, type, at, size)
     if isinstance(shape, Varying):
-        builder.lines.append(f"  store {lanes.wide(type)} {vector}, ptr {held}")
+        builder.lines.append(f"  store {lanes.wide(type)} {builder.widened(type, vector)}, ptr {held}")
         lanes.registers.keep_raw(register, vector, lanes.wide(type))
         return "true"
     one = builder.plain(f"extractelement {lanes.wide(type)} {vector}, i64 0")
@@ -116,5 +116,4 @@ def _fetch(lanes: LaneFunction, register: ir.Register, element: int, size: str) 
     if shape.extension is not None:  # that it does not wrap around is known, not what it was
         builder.lines.append(f"  store i32 {1 << 30}, ptr {held}.start")
     expected = builder.widened(type, builder.linear(builder.plain(f"freeze {type} {one}"), shape.stride))
-    same = builder.plain(f"icmp eq {lanes.wide(type)} {vector}, {expected}")
-    return builder.plain(f"call i1 @llvm.vector.reduce.and.v{lanes.group}i1({lanes.wide('i1')} {same})")
+    return builder.all(builder.plain(f"icmp eq {lanes.wide(type)} {vector}, {expected}"))

@@ -25,13 +25,18 @@ class Places:
         base = builder.plain(f"getelementptr i8, ptr {self.base}, i64 {bytes}") if bytes else self.base
         return Places(base, self.type, self.index, self.factor)
 
-    def pointer(self, all: str, lane: int, name: str = "at") -> Iterator[str]:
-        """The pointer of a lane in a function that has `%base` and `%index`, which is a vector of the type `all`."""
-        index = f"%index.{lane}"
-        yield f"  {index} = extractelement {all} %index, i64 {lane}"
-        if self.type != "i64":
-            yield f"  %long.{lane} = zext {self.type} {index} to i64"
-            index = f"%long.{lane}"
+    def pointer(self, group: int, lane: int, name: str = "at") -> Iterator[str]:
+        """The pointer of a lane in a function of so many lanes that has `%base` and `%index`, which is a vector."""
+        index, all = f"%index.{lane}", f"<{group} x {self.type}>"
+        if self.type == "i32":  # two at once: to take a number out of a vector takes longer than to cut it in two
+            pair = f"%pair.{lane // 2}"
+            if lane == 0:
+                yield f"  %pairs = bitcast {all} %index to <{group // 2} x i64>"
+            if lane % 2 == 0:
+                yield f"  {pair} = extractelement <{group // 2} x i64> %pairs, i64 {lane // 2}"
+            yield f"  {index} = {f'lshr i64 {pair}, 32' if lane % 2 else f'and i64 {pair}, {(1 << 32) - 1}'}"
+        else:
+            yield f"  {index} = extractelement {all} %index, i64 {lane}"
         yield f"  %{name}.{lane} = getelementptr [{self.factor} x i8], ptr %base, i64 {index}"
 
 
@@ -41,7 +46,7 @@ def gather(builder: LaneBuilder, type: str, places: Places) -> str:
 
     def lines() -> Iterator[str]:
         yield f"{builder.wide(type)} @{name}(ptr %base, {indices} %index)"
-        yield from _loads(builder, type, lambda lane: places.pointer(indices, lane), align=1)
+        yield from _loads(builder, type, lambda lane: places.pointer(builder.group, lane), align=1)
 
     builder.function(name, lines)
     return builder.vector(f"call {builder.wide(type)} @{name}(ptr {places.base}, {indices} {places.index})")
@@ -53,9 +58,10 @@ def scatter(builder: LaneBuilder, type: str, places: Places, values: str, mask: 
     indices, all, masks = builder.wide(places.type), builder.wide(type), builder.wide("i1")
 
     def pointer(lane: int) -> Iterator[str]:
-        yield from places.pointer(indices, lane, "at" if mask is None else "own")
+        yield from places.pointer(builder.group, lane, "at" if mask is None else "own")
         if mask is not None:
-            yield f"  %is.{lane} = extractelement {masks} %mask, i64 {lane}"
+            yield f"  %word.{lane} = extractelement {masks} %mask, i64 {lane}"
+            yield f"  %is.{lane} = icmp ne {'i32' if builder.has_words else 'i1'} %word.{lane}, 0"
             yield f"  %at.{lane} = select i1 %is.{lane}, ptr %own.{lane}, ptr %nowhere"
 
     def lines() -> Iterator[str]:
@@ -70,19 +76,20 @@ def scatter(builder: LaneBuilder, type: str, places: Places, values: str, mask: 
 
 def save(builder: LaneBuilder, type: str, first: str, distance: str, values: str) -> None:
     """Store an element of each lane, the first at an address, others at a distance from each to the next."""
-    name, all = f"lanes.save.{type}", builder.wide(type)
+    name, all = f"lanes.save.{type}", builder.elements(type)
 
     def lines() -> Iterator[str]:
         yield f"void @{name}(ptr %at, i64 %distance, {all} %all)"
         yield from _stores(builder, type, _at_distance, align=8)
 
     builder.function(name, lines)
-    builder.lines.append(f"  call void @{name}(ptr {first}, i64 {distance}, {all} {values})")
+    kept = builder.condition(values) if type == "i1" else values
+    builder.lines.append(f"  call void @{name}(ptr {first}, i64 {distance}, {all} {kept})")
 
 
 def fetch(builder: LaneBuilder, type: str, first: str, distance: str) -> str:
     """Load elements that are stored so."""
-    name, all = f"lanes.fetch.{type}", builder.wide(type)
+    name, all = f"lanes.fetch.{type}", builder.elements(type)
 
     def lines() -> Iterator[str]:
         yield f"{all} @{name}(ptr %at, i64 %distance)"
@@ -97,7 +104,7 @@ def _at_distance(lane: int) -> Iterator[str]:
 
 
 def _loads(builder: LaneBuilder, type: str, pointer: Callable[[int], Iterable[str]], align: int) -> Iterator[str]:
-    vector, all = builder.wide(type), "poison"
+    vector, all = builder.elements(type), "poison"
     for lane in range(builder.group):
         yield from pointer(lane)
         yield f"  %one.{lane} = load {type}, ptr %at.{lane}, align {align}"
@@ -109,6 +116,6 @@ def _loads(builder: LaneBuilder, type: str, pointer: Callable[[int], Iterable[st
 def _stores(builder: LaneBuilder, type: str, pointer: Callable[[int], Iterable[str]], align: int) -> Iterator[str]:
     for lane in range(builder.group):
         yield from pointer(lane)
-        yield f"  %one.{lane} = extractelement {builder.wide(type)} %all, i64 {lane}"
+        yield f"  %one.{lane} = extractelement {builder.elements(type)} %all, i64 {lane}"
         yield f"  store {type} %one.{lane}, ptr %at.{lane}, align {align}"
     yield "  ret void"

@@ -11,7 +11,7 @@ from ptxlab.emulate.abi.barriers import ALIGNED
 from ptxlab.emulate.abi.code import WARP
 from ptxlab.emulate.translate import lane_memory
 from ptxlab.emulate.translate.lane_frames import resume, resume_point, save
-from ptxlab.emulate.translate.lane_text import NotTogetherError
+from ptxlab.emulate.translate.lane_shapes import NotTogetherError
 from ptxlab.emulate.translate.machine import LlvmMachine
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.types import type_named

@@ -15,7 +15,8 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.translate import access, lane_tracking
 from ptxlab.emulate.translate.hints import FIELDS, register
 from ptxlab.emulate.translate.lane_functions import Places, gather, scatter
-from ptxlab.emulate.translate.lane_text import Indexed, Strided
+from ptxlab.emulate.translate.lane_masks import NONE
+from ptxlab.emulate.translate.lane_shapes import Indexed, Strided
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of
 from ptxlab.isa.types import Type, type_named
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.translate.lanes import LaneFunction
 
 _U64 = type_named("u64")
+AHEAD = 4  # groups of lanes, between one that loads and one for which it is fetched
 
 
 def load(
@@ -140,7 +142,10 @@ def _access(
             inside = inside if condition == "true" else builder.plain(f"and i1 {inside}, {condition}")
         builder.branch(inside, fast, slow, likely=True)
         builder.label(fast)
-        direct = ways.together(pointer(), stride)
+        first = pointer()
+        if kind == address_spaces.LOAD and not lanes.is_in_loop:
+            _prefetch(lanes, first, stride)
+        direct = ways.together(first, stride)
     else:
         is_indexed = isinstance(shape, Indexed) and shape.factor % bytes == 0
         distances, inside = (_indices_in if is_indexed else _distances_in)(lanes, memory, address, bytes)
@@ -234,7 +239,7 @@ def _indices_in(
     lanes: LaneFunction, memory: _Memory, address: LlvmAddress, bytes: int
 ) -> tuple[Callable[[str], Places], str]:
     """The same where a number of 32 bits says where each lane is; a negative one does not pass."""
-    builder, start, all = lanes.builder, address.value.text, lanes.wide("i32")
+    builder, start = lanes.builder, address.value.text
     shape = builder.shapes[start]
     assert isinstance(shape, Indexed)
     if memory.start:
@@ -249,7 +254,7 @@ def _indices_in(
     most = 1 << 31 if shape.cast == "sext" else (1 << 32) - 1
     limit = builder.plain(f"trunc i64 {builder.plain(f'call i64 @llvm.umin.i64(i64 {room}, i64 {most})')} to i32")
     index = _of_active(lanes, "i32", shape.index)
-    inside = builder.all(builder.vector(f"icmp ult {all} {index}, {builder.splat('i32', limit)}"))
+    inside = builder.are_below(index, limit)
     starts = builder.plain(f"icmp ult i64 {first}, {memory.count}")
 
     def places(base: str) -> Places:
@@ -263,9 +268,7 @@ def _of_active(lanes: LaneFunction, type: str, vector: str) -> str:
     mask = lanes.mask()
     if mask is None:
         return vector
-    return lanes.builder.vector(
-        f"select {lanes.wide('i1')} {mask}, {lanes.wide(type)} {vector}, {lanes.wide(type)} zeroinitializer"
-    )
+    return lanes.builder.choose(mask, type, vector, NONE)
 
 
 def _wide_load(lanes: LaneFunction, pointer: str, bits: str, count: int, step: int) -> list[str]:
@@ -301,6 +304,12 @@ def _wide_store(lanes: LaneFunction, pointer: str, bits: str, vectors: Sequence[
             at = builder.plain(f"getelementptr {bits}, ptr {pointer}, i64 {lane * step + index}")
             one = builder.plain(f"extractelement {lanes.wide(bits)} {vector}, i64 {lane}")
             builder.lines.append(f"  store {bits} {one}, ptr {at}, align 1")
+
+
+def _prefetch(lanes: LaneFunction, pointer: str, stride: int) -> None:
+    """Have the processor fetch what lanes load that come a little later: it rarely sees that they follow each other."""
+    at = lanes.builder.plain(f"getelementptr i8, ptr {pointer}, i64 {AHEAD * lanes.group * stride}")
+    lanes.builder.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
 
 def _indices(lanes: LaneFunction, first: int, step: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.translate.lane_text import NotTogetherError
+from ptxlab.emulate.translate.lane_shapes import NotTogetherError
 from ptxlab.isa import Jump
 
 if TYPE_CHECKING:

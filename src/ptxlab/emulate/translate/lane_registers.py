@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate.translate.lane_text import VARYING, Held, Indexed, Strided, Varying
+from ptxlab.emulate.translate.lane_shapes import VARYING, Held, Indexed, Strided, Varying
 from ptxlab.emulate.translate.registers import Registers, variable
 from ptxlab.emulate.translate.values import LlvmValue, bits_of
 
@@ -32,6 +32,8 @@ class LaneRegisters(Registers):
         self._names: dict[Key, tuple[str, str | None]] = {}  # their values here, also as a `float`
         self._changed: set[Key] | None = None  # since a guard holds
         self._of_lanes: list[tuple[ir.Register, int, str]] = []  # buffers for what lanes find one by one
+        self._before: dict[Key, tuple[str, str | None]] = {}  # their values before a side of a branch
+        self._written: dict[Key, ir.Register] | None = None  # by the side that is being translated
         self.has_changed = False  # whether something else was found out than the text before relies on
         for register in self.by_index.values():
             for element in range(register.vector):
@@ -80,6 +82,9 @@ class LaneRegisters(Registers):
             self._of_lanes.append((register, element, builder.buffer(bits_of(register.type))))
             builder.put_element(bits_of(register.type), self._of_lanes[-1][2], text)
             return
+        if self._written is not None:
+            self._put_of_side(register, element, text, raw)
+            return
         mask = lanes.kept_by(register.index)  # of lanes that are written, while others keep their value
         found = VARYING if mask is not None else builder.shapes.get(text)
         if isinstance(found, Indexed) or (register.index in self._sums and isinstance(found, Strided)):
@@ -109,6 +114,52 @@ class LaneRegisters(Registers):
         # What it is here is known better than what its variable can hold.
         self._remember_name(key, *(exact if mask is None else (text, None)))
 
+    def begin_side(self) -> None:
+        """What is put from here on is known, but not kept: all lanes compute it, and not all take this side."""
+        self._before, self._written = dict(self._names), {}
+
+    def end_side(self) -> dict[Key, tuple[ir.Register, LlvmValue]]:
+        """What the side found."""
+        found = {key: (register, self.get(register, key[1])) for key, register in (self._written or {}).items()}
+        self._names, self._written = self._before, None
+        return found
+
+    def choose(
+        self,
+        mask: str,
+        yes: dict[Key, tuple[ir.Register, LlvmValue]],
+        no: dict[Key, tuple[ir.Register, LlvmValue]],
+        live: int,
+    ) -> None:
+        """Have registers hold what one side of a branch found in the lanes of a mask, and the other in other lanes."""
+        builder = self._lanes.builder
+        for key, (register, _) in (yes | no).items():
+            if not live >> register.index & 1:
+                continue
+            values = [found[key][1] if key in found else self.get(register, key[1]) for found in (yes, no)]
+            type = bits_of(register.type)
+            text = builder.choose(mask, type, *(builder.widened(type, value.text) for value in values))
+            raw = None
+            if register.index in self._sums:
+                raw = builder.choose(mask, "float", *(builder.widened("float", value.raw) for value in values))
+            self.put(register, text, key[1], raw)
+
+    def _put_of_side(self, register: ir.Register, element: int, text: str, raw: str | None) -> None:
+        builder, type, mask = self._lanes.builder, bits_of(register.type), self._lanes.guard
+        assert self._written is not None
+        if raw is not None and raw[:2] == "%r":
+            raw = builder.value(f"load float, ptr {raw}")
+        if mask is not None:
+            old = self.get(register, element)
+            if register.index in self._sums:
+                own = raw if raw is not None else builder.value(f"bitcast i32 {text} to float")
+                raw = builder.choose(mask, "float", builder.widened("float", own), builder.widened("float", old.raw))
+            else:
+                raw = None
+            text = builder.choose(mask, type, builder.widened(type, text), builder.widened(type, old.text))
+        self._written[register.index, element] = register
+        self._names[register.index, element] = text, raw if register.type.width == 32 else None
+
     def put_from_lanes(self) -> None:
         """Have registers hold what lanes found one by one."""
         for register, element, buffer in self._of_lanes:
@@ -120,10 +171,7 @@ class LaneRegisters(Registers):
         text = builder.widened(type, text)
         if mask is None:
             return text
-        old = builder.vector(f"load {self._lanes.wide(type)}, ptr {held}")
-        return builder.vector(
-            f"select {self._lanes.wide('i1')} {mask}, {self._lanes.wide(type)} {text}, {self._lanes.wide(type)} {old}"
-        )
+        return builder.choose(mask, type, text, builder.widened(type, builder.value(f"load {type}, ptr {held}")))
 
     def keep_raw(self, register: ir.Register, text: str, type: str) -> None:
         """Keep what a register holds also as a `float`, if arithmetic wants that."""

@@ -26,6 +26,14 @@ class Sides:
     join: int
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The lanes that take the side of a branch that is being translated: names of values."""
+
+    mask: str
+    count: str
+
+
 def sides_of(function: Function) -> dict[int, Sides]:
     """The branches of which both sides are short and only compute, by the block that ends with them."""
     found = {}

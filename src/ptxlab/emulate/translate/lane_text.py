@@ -8,13 +8,26 @@ lane. An instruction whose operands are scalars stays as it is, so what is unifo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from ptxlab.emulate.abi import state
+from ptxlab.emulate.translate.lane_masks import MaskBuilder
+from ptxlab.emulate.translate.lane_shapes import (
+    NUMBER,
+    VARYING,
+    Extension,
+    Held,
+    Indexed,
+    NotTogetherError,
+    Strided,
+    Varying,
+    cast_number,
+    combined,
+    moved,
+    wrapped,
+)
 from ptxlab.native import offset_of, size_of
-from ptxlab.native.text import Builder
 
 _TYPE = r"(i\d+|float|double|ptr)"
 _BINARY = re.compile(rf"(\w+) {_TYPE} (\S+), (\S+)$")
@@ -24,7 +37,6 @@ _SELECT = re.compile(rf"select i1 (\S+), {_TYPE} (\S+), {_TYPE} (\S+)$")
 _CALL = re.compile(rf"call {_TYPE} @(\S+?)\((.*)\)$")
 _LOAD = re.compile(rf"load {_TYPE}, ptr (%\S+?)(, !.*)?$")
 _NAME = re.compile(r"%[\w.]+")
-_NUMBER = re.compile(r"-?\d+$")
 _THREAD_SIZE = size_of(state.Thread)
 _OF_THREAD = "getelementptr i8, ptr %thread, i64 "
 _LOCAL = re.compile(r"%local\b")  # local memory of the first lane
@@ -35,58 +47,7 @@ _STRIDES = {
 }
 
 
-class NotTogetherError(Exception):
-    """Lanes cannot execute this together; the message says what."""
-
-
-@dataclass(frozen=True, slots=True)
-class Extension:
-    """A sum of 32 bits that was extended to 64: where it wraps around, lanes are not evenly spaced."""
-
-    start: str  # the 32 bits of the first lane
-    step: int  # from lane to lane, of the 32 bits
-    cast: str  # `zext` or `sext`
-    factor: int  # that the extended number was multiplied by
-
-
-@dataclass(frozen=True, slots=True)
-class Strided:
-    """A value whose name is that of the first lane; the others follow at a distance of `stride`."""
-
-    stride: int
-    extension: Extension | None = None
-
-    @property
-    def kind(self) -> tuple[object, ...]:
-        """What two values must have in common to be held by one variable."""
-        if self.extension is None:
-            return (self.stride,)
-        return self.stride, self.extension.step, self.extension.cast, self.extension.factor
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """A value of 64 bits whose name is that of its uniform part: in each lane a number of 32 bits is added to it.
-
-    So an address in an array is, which is checked as a number. Only what is computed in one block is known to be this.
-    """
-
-    index: str  # a vector of 32 bits
-    cast: str  # `zext` or `sext`
-    factor: int  # that the extended number is multiplied by
-
-
-@dataclass(frozen=True, slots=True)
-class Varying:
-    """A vector."""
-
-
-Held = Strided | Varying  # by a variable
-Shape = Held | Indexed
-VARYING = Varying()
-
-
-class LaneBuilder(Builder):
+class LaneBuilder(MaskBuilder):
     """The text of a function that lanes execute together."""
 
     __slots__ = (
@@ -95,17 +56,13 @@ class LaneBuilder(Builder):
         "_fields",
         "_lane",
         "functions",
-        "group",
         "is_reporting",
-        "shapes",
         "thread",
         "variables",
     )
 
     def __init__(self, group: int) -> None:
-        super().__init__()
-        self.group = group  # lanes
-        self.shapes: dict[str, Shape] = {}  # of values that are not uniform, by their names
+        super().__init__(group)
         self.variables: dict[str, Held] = {}  # of variables on the stack that hold no uniform values
         self.is_reporting = False  # whether it is written what one of the threads does, for all of them
         self.thread = "%thread"  # whose thread it is that something is reported of
@@ -115,13 +72,9 @@ class LaneBuilder(Builder):
         self._buffers: list[str] = []
         self.functions: dict[str, str] = {}  # that it calls, by their names; see `lane_functions`
 
-    def wide(self, type: str) -> str:
-        """The vector of a type, an element for each lane."""
-        return f"<{self.group} x {type}>"
-
     def ramp(self, type: str, stride: int) -> str:
         """The distances of lanes from the first."""
-        numbers = (_wrapped(lane * stride, int(type[1:])) for lane in range(self.group))
+        numbers = (wrapped(lane * stride, int(type[1:])) for lane in range(self.group))
         return f"<{', '.join(f'{type} {number}' for number in numbers)}>"
 
     # Text as one thread has it.
@@ -145,8 +98,8 @@ class LaneBuilder(Builder):
             return name
         if not any(name in self.shapes for name in _NAME.findall(operation)):
             found = _CAST.match(operation)
-            if found is not None and found[1] != "bitcast" and _NUMBER.match(found[3]):
-                return _cast_number(*found.groups())  # a factor is to be seen as one
+            if found is not None and found[1] != "bitcast" and NUMBER.match(found[3]):
+                return cast_number(*found.groups())  # a factor is to be seen as one
             return super().value(self._of_thread(operation))
         for pattern, widen in _WIDENING:
             found = pattern.match(operation)
@@ -174,16 +127,6 @@ class LaneBuilder(Builder):
             raise NotTogetherError("a call of the runtime")
         return re.sub(r"%thread\b", self.thread, text)
 
-    def plain(self, operation: str) -> str:
-        """A value by an instruction that is written as it is, not widened."""
-        return super().value(operation)
-
-    def vector(self, operation: str) -> str:
-        """The same, where the result has an element for each lane."""
-        name = super().value(operation)
-        self.shapes[name] = VARYING
-        return name
-
     def function(self, name: str, lines: Callable[[], Iterator[str]]) -> None:
         """Have a function be defined beside this one; its first line is its head."""
         if name not in self.functions:
@@ -192,20 +135,11 @@ class LaneBuilder(Builder):
 
     # Values.
 
-    def splat(self, type: str, text: str) -> str:
-        """A vector of which all elements are the same."""
-        if text[0] != "%":
-            return f"splat ({type} {text})"
-        one = self.plain(f"insertelement {self.wide(type)} poison, {type} {text}, i64 0")
-        return self.vector(
-            f"shufflevector {self.wide(type)} {one}, {self.wide(type)} poison, <{self.group} x i32> zeroinitializer"
-        )
-
     def widened(self, type: str, text: str) -> str:
         """Any value as a vector."""
         shape = self.shapes.get(text)
         if isinstance(shape, Varying):
-            return text
+            return self.mask(text) if type == "i1" else text
         if shape is None:
             return self.splat(type, text)
         if isinstance(shape, Indexed):
@@ -242,7 +176,7 @@ class LaneBuilder(Builder):
         if extension is None:
             return "true"
         last = (self.group - 1) * extension.step
-        end = self.plain(f"add i32 {extension.start}, {_wrapped(last, 32)}")
+        end = self.plain(f"add i32 {extension.start}, {wrapped(last, 32)}")
         first = self.plain(f"{extension.cast} i32 {extension.start} to i64")
         there = self.plain(f"add i64 {first}, {last}")
         return self.plain(f"icmp eq i64 {there}, {self.plain(f'{extension.cast} i32 {end} to i64')}")
@@ -254,14 +188,7 @@ class LaneBuilder(Builder):
         return text
 
     def any(self, condition: str) -> str:
-        """Whether a condition holds in some lane."""
-        if condition not in self.shapes or self._lane is not None:
-            return condition
-        return self.plain(f"call i1 @llvm.vector.reduce.or.v{self.group}i1({self.wide('i1')} {condition})")
-
-    def all(self, condition: str) -> str:
-        """Whether a condition, a vector, holds in all lanes."""
-        return self.plain(f"call i1 @llvm.vector.reduce.and.v{self.group}i1({self.wide('i1')} {condition})")
+        return condition if self.is_alone else super().any(condition)
 
     def where(self, condition: str, type: str, yes: str, no: str) -> str:
         """`yes` in the lanes in which a condition holds that holds in some, else `no`."""
@@ -272,6 +199,7 @@ class LaneBuilder(Builder):
     def phi(self, type: str, *ways: tuple[str, str]) -> str:
         if self._lane is not None or not any(text in self.shapes for text, _ in ways):
             return super().phi(type, *ways)
+        assert type != "i1"
         assert all(self.shapes.get(text) is VARYING or text[0] != "%" for text, _ in ways), ways
         texts = [(text if text[0] == "%" else self.splat(type, text), label) for text, label in ways]
         return self.vector(f"phi {self.wide(type)} {', '.join(f'[ {text}, %{label} ]' for text, label in texts)}")
@@ -279,6 +207,8 @@ class LaneBuilder(Builder):
     def _load(self, type: str, variable: str) -> str:
         shape = self.variables[variable]
         if isinstance(shape, Varying):
+            if type == "i1":
+                return self.loaded_mask(variable)
             return self.vector(f"load {self.wide(type)}, ptr {variable}")
         name, extension = self.plain(f"load {type}, ptr {variable}"), shape.extension
         if extension is not None:
@@ -301,7 +231,8 @@ class LaneBuilder(Builder):
         name = f"%lanes.{len(self._buffers)}"
         self._buffers.append(f"  {name} = alloca [{self.group} x {bits}], align 64")
         if vector is not None:
-            vector = vector if type != "i1" else self.vector(f"zext {self.wide('i1')} {vector} to {self.wide('i8')}")
+            if type == "i1":
+                vector = self.plain(f"zext {self.conditions} {self.condition(vector)} to {self.wide('i8')}")
             self.lines.append(f"  store {self.wide(bits)} {vector}, ptr {name}")
         return name
 
@@ -309,7 +240,7 @@ class LaneBuilder(Builder):
         """The vector in a buffer."""
         if type == "i1":
             bytes = self.vector(f"load {self.wide('i8')}, ptr {buffer}")
-            return self.vector(f"trunc {self.wide('i8')} {bytes} to {self.wide('i1')}")
+            return self.vector(f"trunc {self.wide('i8')} {bytes} to {self.conditions}")
         return self.vector(f"load {self.wide(type)}, ptr {buffer}")
 
     def element(self, type: str, buffer: str) -> str:
@@ -373,14 +304,16 @@ class LaneBuilder(Builder):
     # Widening.
 
     def _binary(self, operation: str, type: str, a: str, b: str) -> str:
+        if type == "i1":
+            return self.combined(operation, self.widened(type, a), self.widened(type, b))
         shapes = self.shapes.get(a), self.shapes.get(b)
         if VARYING not in shapes:
-            moved = _moved(operation, shapes, b)
-            if moved is not None:
+            to = moved(operation, shapes, b)
+            if to is not None:
                 name = self.plain(f"{operation} {type} {a}, {b}")
-                self.shapes[name] = moved
+                self.shapes[name] = to
                 return name
-            shape = _combined(operation, shapes, b)
+            shape = combined(operation, shapes, b)
             if shape is not None:
                 return self.linear(self.plain(f"{operation} {type} {a}, {b}"), shape.stride, shape.extension)
         first, second = (self.widened(type, x) for x in (a, b))
@@ -402,15 +335,18 @@ class LaneBuilder(Builder):
             name = self.plain("add i64 0, 0")
             self.shapes[name] = Indexed(a, operation, 1)
             return name
-        return self.vector(f"{operation} {self.wide(type)} {self.widened(type, a)} to {self.wide(to)}")
+        if type == "i1":
+            return self.vector(f"{operation} {self.conditions} {self.condition(a)} to {self.wide(to)}")
+        result = self.conditions if to == "i1" else self.wide(to)
+        return self.vector(f"{operation} {self.wide(type)} {self.widened(type, a)} to {result}")
 
     def _select(self, condition: str, type: str, a: str, _: str, b: str) -> str:
         if condition[0] != "%" or condition not in self.shapes:
             first, second = (self.widened(type, x) for x in (a, b))
-            return self.vector(f"select i1 {condition}, {self.wide(type)} {first}, {self.wide(type)} {second}")
-        choice = self.widened("i1", condition)
+            name = self.vector(f"select i1 {condition}, {self.wide(type)} {first}, {self.wide(type)} {second}")
+            return self._word(name) if type == "i1" else name
         first, second = (self.widened(type, x) for x in (a, b))
-        return self.vector(f"select {self.wide('i1')} {choice}, {self.wide(type)} {first}, {self.wide(type)} {second}")
+        return self.choose(condition, type, first, second)
 
     def _call(self, type: str, symbol: str, arguments: str) -> str:
         given = [argument.split(" ") for argument in arguments.split(", ")]
@@ -431,59 +367,8 @@ class LaneBuilder(Builder):
         return self.unbuffered(type, results)
 
 
-def _moved(operation: str, shapes: Sequence[Shape | None], second: str) -> Indexed | None:
-    """The shape of the sum of an indexed value and a uniform one, or of its product with a constant."""
-    a, b = shapes
-    if isinstance(a, Indexed) and b is None:
-        if operation in ("add", "sub"):
-            return a
-        factor = _factor(operation, second)
-        if factor is not None and 0 < a.factor * factor < 1 << 16:
-            return Indexed(a.index, a.cast, a.factor * factor)
-    return b if isinstance(b, Indexed) and a is None and operation == "add" else None
-
-
-def _factor(operation: str, second: str) -> int | None:
-    """What an operation with a constant multiplies by."""
-    if not _NUMBER.match(second):
-        return None
-    return int(second) if operation == "mul" else 1 << int(second) if operation == "shl" else None
-
-
-def _combined(operation: str, shapes: Sequence[Shape | None], second: str) -> Strided | None:
-    """The shape of a sum, or of a product with a constant, of values that are linear or uniform."""
-    if any(isinstance(shape, Indexed) for shape in shapes):
-        return None
-    a, b = (shape if isinstance(shape, Strided) else Strided(0) for shape in shapes)
-    if operation in ("add", "sub"):
-        if a.extension is not None and b.stride == 0 and b.extension is None:
-            return a
-        if operation == "add" and b.extension is not None and a.stride == 0 and a.extension is None:
-            return b
-        if a.extension is None and b.extension is None:
-            return Strided(a.stride + (b.stride if operation == "add" else -b.stride))
-        return None
-    factor = _factor(operation, second)
-    if factor is None or not 0 < abs(factor) < 1 << 16 or abs(a.stride * factor) >= 1 << 24:
-        return None
-    if a.extension is None:
-        return Strided(a.stride * factor)
-    e = a.extension
-    return Strided(a.stride * factor, Extension(e.start, e.step, e.cast, e.factor * factor))
-
-
 def _local_of(thread: str) -> str:
     return f"getelementptr i8, ptr {thread}, i64 {offset_of(state.Thread, 'memory.local')}"
-
-
-def _cast_number(operation: str, type: str, number: str, to: str) -> str:
-    value, width = int(number), int(type[1:])
-    return str(_wrapped(value & ((1 << width) - 1) if operation == "zext" else value, int(to[1:])))
-
-
-def _wrapped(value: int, width: int) -> int:
-    value &= (1 << width) - 1
-    return value - (1 << width) if value >> (width - 1) else value
 
 
 _WIDENING: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.runtime.order import shadow
-from ptxlab.emulate.translate.lane_text import NotTogetherError, Strided
+from ptxlab.emulate.translate.lane_shapes import NotTogetherError, Strided
 from ptxlab.emulate.translate.tracking import flags_of
 from ptxlab.emulate.translate.values import LlvmAddress
 from ptxlab.flow.numbers import Threads
@@ -39,7 +39,7 @@ def note(lanes: LaneFunction, address: LlvmAddress, bytes: int, kind: int, order
     mask = lanes.mask()
     for condition in conditions:
         if condition in builder.shapes:
-            mask = condition if mask is None else builder.vector(f"and {lanes.wide('i1')} {mask}, {condition}")
+            mask = condition if mask is None else builder.combined("and", mask, condition)
     flags = flags_of(kind, order, element) | shadow.FOLLOWED
     flags |= shadow.FOLLOWS_VALUE if kind == address_spaces.LOAD else 0
     where = _addresses(lanes, address.value.text)
@@ -56,9 +56,8 @@ def _alive(lanes: LaneFunction, dead: Threads) -> str:
     builder, (table, is_flat) = lanes.builder, lanes.unit.tracking.dead_threads(lanes, dead)
     at = builder.plain(f"getelementptr i8, ptr {table}, i32 {lanes.load_field('number', 'i32')}")
     marks = builder.vector(f"load {lanes.wide('i8')}, ptr {at}, align 1, !invariant.load !2")
-    is_dead = builder.vector(f"trunc {lanes.wide('i8')} {marks} to {lanes.wide('i1')}")
-    is_dead = builder.vector(f"and {lanes.wide('i1')} {is_dead}, {builder.splat('i1', is_flat)}")
-    return builder.vector(f"xor {lanes.wide('i1')} {is_dead}, splat (i1 true)")
+    is_dead = builder.vector(f"trunc {lanes.wide('i8')} {marks} to {builder.conditions}")
+    return builder.inverse(builder.combined("and", is_dead, builder.splat("i1", is_flat)))
 
 
 def _addresses(lanes: LaneFunction, at: str) -> str:

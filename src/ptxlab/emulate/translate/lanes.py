@@ -22,10 +22,13 @@ from ptxlab.emulate.translate.function import Function
 from ptxlab.emulate.translate.hints import LoopHints
 from ptxlab.emulate.translate.lane_frames import LaneFrame, save_each
 from ptxlab.emulate.translate.lane_machine import LaneMachine
+from ptxlab.emulate.translate.lane_masks import NONE
 from ptxlab.emulate.translate.lane_refusals import is_for_each, refuse
 from ptxlab.emulate.translate.lane_registers import Key, LaneRegisters
-from ptxlab.emulate.translate.lane_sides import Sides, sides_of
-from ptxlab.emulate.translate.lane_text import Held, LaneBuilder, NotTogetherError
+from ptxlab.emulate.translate.lane_shapes import Held, NotTogetherError
+from ptxlab.emulate.translate.lane_sides import Side, Sides, sides_of
+from ptxlab.emulate.translate.lane_text import LaneBuilder
+from ptxlab.emulate.translate.loops import loops_of
 from ptxlab.emulate.translate.sharing import sharing
 from ptxlab.emulate.translate.undefined import DEFINED, Undefined
 from ptxlab.ir.flow import END
@@ -35,8 +38,6 @@ from ptxlab.native import offset_of, size_of
 MOST_TEXT = 240_000  # characters of LLVM IR for lanes, which LLVM optimizes in about a second
 PASSES = 12  # over a function, until what its registers hold is known
 TURNS = 256  # of as many backward jumps as a thread takes in one turn, until lanes continue as threads
-_NONE = "zeroinitializer"
-_ALL = "splat (i1 true)"
 
 
 def lanes_of(matches: Iterable[Match | None]) -> int:
@@ -65,6 +66,7 @@ class LaneFunction(Function):
             for block in (sides.passed, sides.taken)
             if block is not None
         }
+        self._in_loops = {block for loop in loops_of(self.flow) for block in loop.body}
         self._shapes: dict[Key, Held | None] = {}
         counted, hints = self.unit.counting.mark(), self.unit.hints
         for _ in range(PASSES):
@@ -88,7 +90,7 @@ class LaneFunction(Function):
         self.position = self.record_size = 0
         self._sizes = {}
         self.guard: str | None = None  # the lanes in which the guard of an instruction holds, where they differ
-        self.others: int | None = None  # the block to which lanes get that do not take the side being translated
+        self.side: Side | None = None  # the side of a branch that is being translated
         self.waiting, self.is_partial = self._find_waiting()
         self.entries: set[int] = set()
         self.resumes: list[tuple[int, str]] = []  # points after waits, by the numbers that threads have for them
@@ -106,12 +108,10 @@ class LaneFunction(Function):
             f"  %turns = alloca i32\n  store i32 {TURNS}, ptr %turns",
         ]
         masks = self.wide("i1")
-        lines += [f"  %active = alloca {masks}\n  store {masks} {_ALL}, ptr %active"]
+        lines += [f"  %active = alloca {masks}\n  store {masks} {self.builder.all_lanes}, ptr %active"]
         lines += [f"  %active.count = alloca i64\n  store i64 {self.group}, ptr %active.count"]
         for block in sorted(self.waiting):
-            lines.append(
-                f"  %wait.{block} = alloca {self.wide('i1')}\n  store {self.wide('i1')} {_NONE}, ptr %wait.{block}"
-            )
+            lines.append(f"  %wait.{block} = alloca {masks}\n  store {masks} {NONE}, ptr %wait.{block}")
         cases = " ".join(f"i32 {number}, label %{label}" for number, label in [(0, "start"), *self.resumes])
         return [*lines, f"  switch i32 %resume, label %elsewhere [ {cases} ]", "elsewhere:", "  ret void"]
 
@@ -159,6 +159,11 @@ class LaneFunction(Function):
         number = super().block_number
         return self.side_of.get(number, number)
 
+    @property
+    def is_in_loop(self) -> bool:
+        """Whether what is being translated is in a loop."""
+        return self.block_number in self._in_loops
+
     def wide(self, type: str) -> str:
         """The vector of a type, an element for each lane."""
         return self.builder.wide(type)
@@ -167,9 +172,11 @@ class LaneFunction(Function):
         """The lanes that execute what is being translated; None: all of them."""
         if self.guard is not None:
             return self.guard
+        if self.side is not None:
+            return self.side.mask
         if self.block_number not in self.is_partial:
             return None
-        return self.builder.vector(f"load {self.wide('i1')}, ptr %active")
+        return self.builder.loaded_mask("%active")
 
     @property
     def counts_changes(self) -> bool:
@@ -182,7 +189,7 @@ class LaneFunction(Function):
 
     def is_full(self) -> str:
         """Whether those are all lanes."""
-        if self.guard is None and self.block_number not in self.is_partial:
+        if self.guard is None and self.side is None and self.block_number not in self.is_partial:
             return "true"
         return self.builder.plain(f"icmp eq i64 {self.times('1')}, {self.group}")
 
@@ -192,29 +199,24 @@ class LaneFunction(Function):
         if amount != "1":
             raise NotTogetherError("an amount")
         if self.guard is not None:
-            return self._number_of(self.guard)
+            return self.builder.number_of(self.guard)
+        if self.side is not None:
+            return self.side.count
         if self.block_number not in self.is_partial:
             return str(self.group)
         return self.builder.plain("load i64, ptr %active.count")
-
-    def _number_of(self, mask: str) -> str:
-        builder, number = self.builder, f"i{self.group}"
-        bits = builder.plain(f"bitcast {self.wide('i1')} {mask} to {number}")
-        count = builder.plain(f"call {number} @llvm.ctpop.{number}({number} {bits})")
-        return builder.plain(f"zext {number} {count} to i64")
 
     def bits(self, mask: str | None) -> str:
         """Lanes as a number of 32 bits, the first lane being the lowest; None: all of them."""
         if mask is None:
             return str((1 << self.group) - 1) if self.group < WARP else "-1"
-        bits = self.builder.plain(f"bitcast {self.wide('i1')} {mask} to i{self.group}")
-        return self.builder.plain(f"zext i{self.group} {bits} to i32") if self.group < WARP else bits
+        return self.builder.bits(mask)
 
     def kept_by(self, register: int) -> str | None:
         """The lanes that a result is for, if others need what they have in its register; otherwise None."""
-        if self.guard is not None and self.others is None:
+        if self.guard is not None:
             return self.guard
-        places = {*self.waiting.get(self.block_number, ()), *(() if self.others is None else (self.others,))}
+        places = self.waiting.get(self.block_number, ())
         if self.live.block_of and any(self.live.at_start[block] >> register & 1 for block in places):
             return self.mask()
         return None
@@ -241,20 +243,18 @@ class LaneFunction(Function):
 
     def _first_thread(self, mask: str) -> str:
         builder = self.builder
-        bits = builder.plain(f"bitcast {self.wide('i1')} {mask} to i{self.group}")
-        first = builder.plain(f"call i{self.group} @llvm.cttz.i{self.group}(i{self.group} {bits}, i1 false)")
-        offset = builder.plain(
-            f"mul i64 {builder.plain(f'zext i{self.group} {first} to i64')}, {size_of(state.Thread)}"
-        )
+        first = builder.plain(f"call i32 @llvm.cttz.i32(i32 {builder.bits(mask)}, i1 false)")
+        offset = builder.plain(f"mul i64 {builder.plain(f'zext i32 {first} to i64')}, {size_of(state.Thread)}")
         return builder.plain(f"getelementptr i8, ptr %thread, i64 {offset}")
 
     def _translate_guarded(self, instruction: ir.Instruction, guard: ir.Guard, match: Match | None) -> None:
         builder = self.builder
         assert isinstance(guard.register, ir.Register)
         condition = self.registers.get(guard.register).text
-        if condition not in builder.shapes:
+        if condition not in builder.shapes and self.side is None:
             super()._translate_guarded(instruction, guard, match)
             return
+        condition = builder.widened("i1", condition)
         taken = self.part_of_active(condition, guard.negated)
         if instruction.opcode.jump is not None:
             self.divergent.add(self.position)
@@ -267,7 +267,7 @@ class LaneFunction(Function):
             self._part(target, taken, after, self.part_of_active(condition, not guard.negated))
             return
         assert match is not None
-        outside, self.guard, self.others = (self.guard, self.others), taken, None
+        outside, self.guard = self.guard, taken
         skips = bool(match.effects.accesses)
         then, end = builder.new_label("then"), builder.new_label("after")
         if skips:
@@ -280,28 +280,38 @@ class LaneFunction(Function):
             builder.jump(end)
             builder.label(end)
             self.registers.end_guarded()
-        self.guard, self.others = outside
+        self.guard = outside
 
     def _take_both(self, sides: Sides, negated: bool, condition: str) -> None:
-        """Execute both sides of a branch, each for the lanes that take it."""
-        taken, passed = (self.part_of_active(condition, way) for way in (negated, not negated))
-        for block, mask, others in (
-            (sides.passed, passed, sides.join if sides.taken is None else sides.taken),
-            (sides.taken, taken, sides.join),
+        """Execute both sides of a branch with all lanes, and choose for each lane what the side found that it takes."""
+        builder, count = self.builder, self.times("1")
+        taken = builder.inverse(condition) if negated else builder.mask(condition)
+        passed = self.part_of_active(condition, not negated)
+        passing = builder.number_of(passed)
+        found = []
+        for block, mask, number in (
+            (sides.passed, passed, passing),
+            (sides.taken, self.part_of_active(taken, False), builder.plain(f"sub i64 {count}, {passing}")),
         ):
-            if block is None:
-                continue
-            start, end = self.flow.blocks[block].start, self.flow.blocks[block].end
-            self.position, self.guard, self.others = start, mask, others
-            self.unit.counting.count_block(self, start, end)
-            for position in range(start, end):
-                self.position = position
-                instruction = self.instructions[position]
-                if instruction.opcode.jump is None:
-                    self.registers.begin_instruction()
-                    self._translate(instruction, self.matches[position])
-        self.guard = self.others = None
+            self.side = Side(mask, number)
+            self.registers.begin_side()
+            if block is not None:
+                self._translate_side(block)
+            found.append(self.registers.end_side())
+        self.side = None
+        self.registers.choose(taken, found[1], found[0], self.live.at_start[sides.join])
         self.go(sides.join)
+
+    def _translate_side(self, block: int) -> None:
+        start, end = self.flow.blocks[block].start, self.flow.blocks[block].end
+        self.position = start
+        self.unit.counting.count_block(self, start, end)
+        for position in range(start, end):
+            self.position = position
+            instruction = self.instructions[position]
+            if instruction.opcode.jump is None:
+                self.registers.begin_instruction()
+                self._translate(instruction, self.matches[position])
 
     def _execute(self, instruction: ir.Instruction, match: Match) -> None:
         if not is_for_each(match.effects, bool(self.locals.size)):
@@ -314,13 +324,8 @@ class LaneFunction(Function):
     def part_of_active(self, condition: str, negated: bool) -> str:
         """The lanes that execute and in which a condition holds, or does not."""
         builder, mask = self.builder, self.mask()
-        if negated:
-            condition = builder.vector(f"xor {self.wide('i1')} {condition}, {_ALL}")
-        if mask is None:
-            return condition
-        return builder.vector(
-            f"select {self.wide('i1')} {mask}, {self.wide('i1')} {condition}, {self.wide('i1')} {_NONE}"
-        )
+        part = builder.inverse(condition) if negated else builder.mask(condition)
+        return part if mask is None else builder.combined("and", mask, part)
 
     # Control flow.
 
@@ -361,13 +366,12 @@ class LaneFunction(Function):
         self._dispatch([place for place in places if place <= last], is_certain=END not in (target, after))
 
     def _active(self) -> str:
-        return self.mask() or _ALL
+        return self.mask() or self.builder.all_lanes
 
     def _wait_at(self, block: int, mask: str) -> None:
         """Have lanes wait at the start of a block."""
         builder = self.builder
-        before = builder.vector(f"load {self.wide('i1')}, ptr %wait.{block}")
-        both = builder.vector(f"or {self.wide('i1')} {before}, {mask}")
+        both = builder.combined("or", builder.loaded_mask(f"%wait.{block}"), mask)
         builder.lines.append(f"  store {self.wide('i1')} {both}, ptr %wait.{block}")
 
     def _dispatch(self, places: Sequence[int], *, is_certain: bool = True) -> None:
@@ -377,8 +381,7 @@ class LaneFunction(Function):
             if is_certain and index == len(places) - 1:
                 break
             enter, other = builder.new_label("enter"), builder.new_label("other")
-            waiting = builder.vector(f"load {self.wide('i1')}, ptr %wait.{place}")
-            builder.branch(builder.any(waiting), enter, other)
+            builder.branch(builder.any(builder.loaded_mask(f"%wait.{place}")), enter, other)
             builder.label(enter)
             self._enter(place)
             builder.label(other)
@@ -390,10 +393,10 @@ class LaneFunction(Function):
     def _enter(self, block: int) -> None:
         """Have the lanes execute that wait at a block."""
         builder = self.builder
-        mask = builder.vector(f"load {self.wide('i1')}, ptr %wait.{block}")
+        mask = builder.loaded_mask(f"%wait.{block}")
         builder.lines.append(f"  store {self.wide('i1')} {mask}, ptr %active")
-        builder.lines.append(f"  store i64 {self._number_of(mask)}, ptr %active.count")
-        builder.lines.append(f"  store {self.wide('i1')} {_NONE}, ptr %wait.{block}")
+        builder.lines.append(f"  store i64 {self.builder.number_of(mask)}, ptr %active.count")
+        builder.lines.append(f"  store {self.wide('i1')} {NONE}, ptr %wait.{block}")
         self.hints.resume(block)
         builder.jump(f"b{block}")
 
@@ -433,7 +436,7 @@ class LaneFunction(Function):
         for place, mask in ways:
             self._become_threads(place, mask)
         for place in sorted(self.waiting.get(self.block_number, ())):
-            self._become_threads(place, builder.vector(f"load {self.wide('i1')}, ptr %wait.{place}"))
+            self._become_threads(place, builder.loaded_mask(f"%wait.{place}"))
         builder.close("ret void")
         builder.label(on)
 

@@ -30,9 +30,10 @@ from ptxlab.native.functions import signature
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
-    from ptxlab.isa.machine import Statics
+    from ptxlab.isa.machine import AccessKind, Statics
 
 _PREDICATE = type_named("pred")
+_KINDS = {"load": address_spaces.LOAD, "store": address_spaces.STORE, "update": address_spaces.ATOMIC}
 _U32 = type_named("u32")
 
 
@@ -329,9 +330,9 @@ class LlvmMachine:
         """Change a value in memory at one go, and return what it was."""
         return access.update(self.function, address, type_named(type), change, order, writes, returns, when)
 
-    def require(self, address: LlvmAddress, bytes: int) -> None:
-        """Stop the thread unless it may change all of these bytes and they are aligned."""
-        access.find(self.function, address, bytes, address_spaces.ATOMIC)
+    def require(self, address: LlvmAddress, bytes: int, kind: AccessKind = "update") -> None:
+        """Stop the thread unless it may do this to all of these bytes and they are aligned."""
+        access.find(self.function, address, bytes, _KINDS[kind])
 
     def runtime(self, name: str, *arguments: LlvmValue | int | str | OperationRecord) -> None:
         """Call a function of the runtime with this thread."""

@@ -133,7 +133,7 @@ class Undefined:
 
     # Instructions.
 
-    def begin(self, instruction: ir.Instruction, match: Match, given: dict[str, Any]) -> None:
+    def begin(self, instruction: ir.Instruction, match: Match, given: dict[str, object]) -> None:
         """Turn to an instruction: what it hands on, and what it uses."""
         self.handed_on = []
         self._stored = []

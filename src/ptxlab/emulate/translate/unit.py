@@ -150,7 +150,7 @@ class Unit:
         """The kernel for several lanes at a time, if that is wanted and possible."""
         if not self.together:
             return None
-        from ptxlab.emulate.translate.lane_text import NotTogetherError
+        from ptxlab.emulate.translate.lane_shapes import NotTogetherError
         from ptxlab.emulate.translate.lanes import LaneFunction
 
         try:

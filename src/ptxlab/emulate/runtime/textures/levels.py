@@ -18,7 +18,7 @@ _FAR = 1 << 10
 
 
 # The logarithm to the base 2 of 1 + i/256, in 256ths, as an H200 has it.
-_LOGARITHMS = (
+LOGARITHMS = (
     0, 2, 4, 5, 6, 8, 9, 11, 12, 13, 15, 16, 18, 19, 20, 22, 23, 24, 26, 27, 28, 30, 31, 32, 34, 35, 36, 38, 39, 40,
     42, 43, 44, 45, 47, 48, 49, 50, 52, 53, 54, 55, 57, 58, 59, 60, 62, 63, 64, 65, 66, 68, 69, 70, 71, 72, 74, 75,
     76, 77, 78, 79, 81, 82, 83, 84, 85, 86, 88, 89, 90, 91, 92, 93, 94, 95, 97, 98, 99, 100, 101, 102, 103, 104, 105,
@@ -97,4 +97,4 @@ def _logarithm(number: f64) -> s64:
     bits: u64 = float_bits(f64, number)
     exponent: s64 = s64(bits >> 52) - 1023
     exponent = min(max(exponent, -100), 100)
-    return (exponent << _BITS) + s64(_LOGARITHMS[bits >> 44 & 255])
+    return (exponent << _BITS) + s64(LOGARITHMS[bits >> 44 & 255])
