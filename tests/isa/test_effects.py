@@ -81,7 +81,7 @@ def test_carry_and_fences() -> None:
     assert effects("sub.cc.u32").carry
     assert not effects("add.u32").carry
     assert effects("fence.acq_rel.gpu").fences == ("acq_rel.gpu",)
-    assert effects("fence.proxy.async.shared::cta").fences == ("proxy.shared::cta",)
+    assert effects("fence.proxy.async.shared::cta").fences == ("proxy.shared",)
 
 
 def test_results_of_the_warp() -> None:

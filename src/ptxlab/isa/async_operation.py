@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ptxlab.values import dataclass
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 MBARRIER_BYTES = 8
 

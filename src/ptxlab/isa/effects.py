@@ -50,7 +50,7 @@ class Effects:
     steps: tuple[UnitStep, ...] = ()
     """What it does with units beside the thread: asynchronous operations issued, committed and waited for."""
     fences: tuple[str, ...] = ()
-    """Which accesses it orders: semantics and scope such as `acq_rel.gpu`, or `proxy`."""
+    """Which accesses it orders: semantics and scope such as `acq_rel.gpu`, or a state space such as `proxy.shared`."""
     converges: bool = False
     """Whether lanes of the warp wait for each other here."""
     orders: bool = False

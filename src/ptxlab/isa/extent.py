@@ -13,14 +13,14 @@ operand, whose value it is; where that is not a constant, the extent is at least
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from .async_operation import MBARRIER_BYTES
 from .form import Form, Modifiers, Specification
 from .operand import Expected
 from .recorder import Access
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class Extent(NamedTuple):

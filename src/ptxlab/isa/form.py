@@ -48,7 +48,8 @@ class Modifiers(SimpleNamespace):
             raise AttributeError(name)
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+Slots = dict[str, Any]  # keyword arguments of `form` that several syntax lines share
+F = TypeVar("F", bound=Callable[..., object])
 Specification = str | Callable[[Modifiers], str]
 Values = str | Sequence[str | tuple[str, str]]
 Where = Callable[[Modifiers], str | None]

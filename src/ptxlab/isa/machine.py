@@ -16,7 +16,7 @@ Decisions on modifiers are taken with Python's `if`, decisions on values with `k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from ptxlab.isa.asynchronous import AsyncCopies, BulkCopies, Mbarriers, Stack, TensorMemory, WarpgroupMma
 from ptxlab.isa.types import Type
@@ -63,6 +63,15 @@ class Value(Protocol):
     def __ne__(self, other: object) -> Value: ...  # type: ignore[override]
 
 
+Vector: TypeAlias = tuple[Value, ...]
+Operand: TypeAlias = Vector | Value  # registers, in braces or without
+
+
+def elements(operand: Operand | None) -> Vector:
+    """The registers of an operand; none of one that is left out."""
+    return operand if isinstance(operand, tuple) else () if operand is None else (operand,)
+
+
 class AddressValue(Protocol):
     """Where an instruction points, in a state space (None: a generic address)."""
 
@@ -71,6 +80,9 @@ class AddressValue(Protocol):
     @property
     def value(self) -> Value: ...
     def __add__(self, bytes: Value | int) -> AddressValue: ...
+
+
+AccessKind: TypeAlias = Literal["load", "store", "update"]
 
 
 class Machine(Protocol):
@@ -220,8 +232,11 @@ class Machine(Protocol):
         then there may be `when`: nothing happens where it does not hold.
         """
 
-    def require(self, address: AddressValue, bytes: int) -> None:
-        """Stop the thread unless it may change all of these bytes and they are aligned, before it does so in parts."""
+    def require(self, address: AddressValue, bytes: int, kind: AccessKind = "update") -> None:
+        """Stop the thread unless it may do this to all of these bytes and they are aligned.
+
+        It does so in parts afterwards.
+        """
 
     def fence(self, order: str) -> None:
         """Order the accesses of this thread before it with those after it."""

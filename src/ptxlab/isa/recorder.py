@@ -14,6 +14,7 @@ from typing import Any
 
 from ptxlab.isa import asynchronous
 from ptxlab.isa.async_operation import MBARRIER_BYTES, Action
+from ptxlab.isa.machine import AccessKind
 from ptxlab.isa.types import Type, type_named
 from ptxlab.isa.undefined import Following
 from ptxlab.isa.units.multicast_unit import Multicast
@@ -223,6 +224,7 @@ class EffectRecorder:
     def cluster_barrier(self, *, waits: bool, releases: bool = False) -> None:
         self.barrier_scope = "cluster"
         self.waits |= waits
+        self.orders |= releases
 
     def rest(self) -> None:
         """Nothing that others see."""
@@ -259,7 +261,7 @@ class EffectRecorder:
         self.note(address, "update", _bytes(type), order)
         return Placeholder(type_named(type))
 
-    def require(self, address: MemoryOperand, bytes: int) -> None:
+    def require(self, address: MemoryOperand, bytes: int, kind: AccessKind = "update") -> None:
         pass
 
     def fill(self, address: MemoryOperand, size: Placeholder) -> None:
@@ -269,10 +271,11 @@ class EffectRecorder:
         self.fences.append(order)
 
     def fence_proxy(self, space: str | None) -> None:
-        self.fences.append("proxy" if space is None else f"proxy.{space}")
+        spaces = ("shared", "global") if space is None else (space.partition("::")[0],)
+        self.fences += [f"proxy.{one}" for one in spaces]
 
     def wait_for_grids(self) -> None:
-        self.fences += ["acquire.gpu", "proxy"]
+        self.fences.append("acquire.gpu")
 
     def start_dependents(self) -> None: ...
 

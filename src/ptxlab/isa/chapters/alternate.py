@@ -1,18 +1,16 @@
 """Arithmetic on packed floats of 8, 6 and 4 bits (PTX ISA 9.7.6)."""
 
-from typing import Any
-
 from ptxlab.numbers.conversion import convert
 from ptxlab.numbers.parameters import E4M3, E5M2, F32, F64, FORMAT, RN, modifiers
 
 from ..floats import is_nan
-from ..form import Modifiers, form
+from ..form import Modifiers, Slots, form
 from ..machine import Machine, Value
 from ..operation import computes
 
 _RESULT = "e5m2x4 e4m3x4"
 _OPERAND = "e5m2x4 e4m3x4 e3m2x4 e2m3x4 e2m1x4 e2m1p4x4 ue8m0x4"
-_SUM: dict[str, Any] = {
+_SUM: Slots = {
     "rnd": "rn", "dtype": _RESULT, "atype": _OPERAND, "since": "9.4 sm_100a sm_103a",
     "types": {"d": "dtype bits", "a": "atype bits", "c": "dtype bits"},
 }  # fmt: skip

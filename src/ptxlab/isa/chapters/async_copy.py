@@ -3,14 +3,12 @@
 The bulk copies, whose opcode starts with `cp.async.bulk`, are in bulk_copy.py.
 """
 
-from typing import Any
-
 from ..extent import addresses
-from ..form import Modifiers, form
+from ..form import Modifiers, Slots, form
 from ..machine import AddressValue, Machine, Value
 from ..vocabulary import SHARED
 
-COPY: dict[str, Any] = {
+COPY: Slots = {
     "dst": "shared shared::cta",  # the manual asks for PTX 7.8 for `::cta`, ptxas does not
     "hint": (("L2::cache_hint", "7.4 sm_80"),),
     "prefetch": (("L2::64B L2::128B L2::256B", "7.4 sm_80"),),

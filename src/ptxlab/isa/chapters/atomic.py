@@ -9,17 +9,15 @@ from typing import Any
 
 from ..extent import addresses
 from ..floats import each_float
-from ..form import Modifiers, form
-from ..machine import AddressValue, Machine, Value
+from ..form import F, Modifiers, Slots, form
+from ..machine import AddressValue, Machine, Operand, Value
 from ..vocabulary import ANY_SHARED
-
-_Declare = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _SCOPE = (("cta gpu sys", "5.0 sm_60"), ("cluster", "7.8 sm_90"))
 _B128_SCOPE = (("cta gpu", "5.0 sm_60"), ("cluster", "7.8 sm_90"), ("sys", "8.4"))
 _NOFTZ_F32 = (("noftz", "9.4 sm_90"),)
-_ATOM: dict[str, Any] = {"sem": (("relaxed acquire release acq_rel", "6.0 sm_70"),), "name": "atom"}
-_RED: dict[str, Any] = {"sem": (("relaxed release", "6.0 sm_70"),), "name": "red"}
+_ATOM: Slots = {"sem": (("relaxed acquire release acq_rel", "6.0 sm_70"),), "name": "atom"}
+_RED: Slots = {"sem": (("relaxed release", "6.0 sm_70"),), "name": "red"}
 
 # Since when: in global memory, in shared memory, at generic addresses.
 _WORDS = ("1.1 sm_11", "1.2 sm_12", "2.0 sm_20")
@@ -34,14 +32,14 @@ def _agree(m: Modifiers) -> str | None:
     return None if m.type in fitting else f"`.{m.op}` goes with {' or '.join(f'`.{type}`' for type in fitting)}"
 
 
-def _atomic(line: str, since: tuple[str, str, str] | str, **arguments: Any) -> _Declare:
+def _atomic(line: str, since: tuple[str, str, str] | str, **arguments: Any) -> Callable[[F], F]:
     """Declare `line` with `.space` as `.global`, in shared memory without a cache hint, and without a space."""
     dates = (since, since, since) if isinstance(since, str) else since
     arguments = {"scope": _SCOPE} | arguments
     arguments["types"] = {"a": "wide", **arguments.get("types", {})}
     shared = line.replace("{.L2::cache_hint}", "").replace("{, cache_policy}", "")
 
-    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+    def declare(function: F) -> F:
         form(line.replace(".space", ""), since=dates[2], **arguments)(function)
         form(shared, since=dates[1], space=ANY_SHARED, **arguments)(function)
         return form(line.replace(".space", ".global"), since=dates[0], **arguments)(function)
@@ -92,7 +90,7 @@ def _vector(m: Modifiers) -> str:
       since="8.1 sm_90", **_ATOM)  # fmt: skip
 @addresses(a="data")
 def atom(
-    k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Value | None, cache_policy: Value | None
+    k: Machine, m: Modifiers, a: AddressValue, b: Operand, c: Value | None, cache_policy: Value | None
 ) -> Value | tuple[Value, ...]:
     """Change a value in memory atomically, and return the previous value."""
     return _change(k, m, a, b, c)
@@ -118,17 +116,17 @@ _RED_LINE = "red{.sem}{.scope}.space.op{.L2::cache_hint}.type [a], b{, cache_pol
       vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "b": "vec type"},
       since="8.1 sm_90", **_RED)  # fmt: skip
 @addresses(a="data")
-def red(k: Machine, m: Modifiers, a: AddressValue, b: Any, cache_policy: Value | None) -> None:
+def red(k: Machine, m: Modifiers, a: AddressValue, b: Operand, cache_policy: Value | None) -> None:
     """Change a value in memory atomically, without returning the previous value."""
     _change(k, m, a, b, None, returns=False)
 
 
 def _change(
-    k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Value | None, returns: bool = True
+    k: Machine, m: Modifiers, a: AddressValue, b: Operand, c: Value | None, returns: bool = True
 ) -> Value | tuple[Value, ...]:
     """Change one value, or each element of a vector by itself, atomically; return the previous value."""
     order = f"{m.sem or 'relaxed'}.{m.scope or 'gpu'}"
-    if not m.vec:
+    if not isinstance(b, tuple):
         return _change_one(k, m, a, b, c, order, returns)
     width = b[0].type.width // 8
     k.require(a, width * len(b))  # PTX ISA 6.4.1: the access size is that of the vector

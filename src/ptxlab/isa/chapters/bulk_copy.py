@@ -3,12 +3,10 @@
 Copies of tensors, `cp.async.bulk.tensor`, are in tensor_copy.py.
 """
 
-from typing import Any
-
 from ..asynchronous import Reduction
 from ..extent import addresses
-from ..form import Modifiers, Specification, form, unknown
-from ..machine import AddressValue, Machine, Value
+from ..form import Modifiers, Slots, Specification, form, unknown
+from ..machine import AddressValue, Machine, Operand, Value, elements
 from ..vocabulary import SCOPE, together
 
 STRONG = "9.3 sm_90"  # the manual asks for sm_90a, sm_100f or sm_110f everywhere, ptxas only for one direction
@@ -52,7 +50,7 @@ def unreported(m: Modifiers) -> str | None:
     return None
 
 
-TO_CTA: dict[str, Any] = {
+TO_CTA: Slots = {
     "report": REPORT,
     "hint": HINT,
     "oob": (("ignore_oob", "9.2 sm_90"),),
@@ -60,7 +58,7 @@ TO_CTA: dict[str, Any] = {
     "present": {"policy": "hint", "left": "oob", "right": "oob"},
     "name": "cp.async.bulk",
 }
-TO_CLUSTER: dict[str, Any] = {
+TO_CLUSTER: Slots = {
     "report": REPORT,
     "hint": HINT,
     "multicast": MULTICAST,
@@ -68,8 +66,8 @@ TO_CLUSTER: dict[str, Any] = {
     "present": {"policy": "hint", "mask": "multicast"},
     "name": "cp.async.bulk",
 }
-BETWEEN: dict[str, Any] = {"types": bulk("shared", "shared") | MBAR, "name": "cp.async.bulk"}
-TO_GLOBAL: dict[str, Any] = {
+BETWEEN: Slots = {"types": bulk("shared", "shared") | MBAR, "name": "cp.async.bulk"}
+TO_GLOBAL: Slots = {
     "hint": HINT,
     "cp_mask": (("cp_mask", "8.6 sm_100"),),
     "types": bulk("global", "shared") | POLICY | BYTES,
@@ -77,14 +75,14 @@ TO_GLOBAL: dict[str, Any] = {
     "name": "cp.async.bulk",
 }
 
-REDUCE: dict[str, Any] = {"name": "cp.reduce.async.bulk", "sem": (("relaxed", "9.3 sm_90"),)}
-INTO_SHARED: dict[str, Any] = REDUCE | {
+REDUCE: Slots = {"name": "cp.reduce.async.bulk", "sem": (("relaxed", "9.3 sm_90"),)}
+INTO_SHARED: Slots = REDUCE | {
     "scope": (("cta cluster", "9.3 sm_90"),),
     "types": bulk("shared", "shared") | MBAR,
     "where": together,
     "since": "8.0 sm_90",
 }
-INTO_GLOBAL: dict[str, Any] = REDUCE | {
+INTO_GLOBAL: Slots = REDUCE | {
     "scope": (("cta cluster gpu sys", "9.3 sm_90"),),
     "hint": HINT,
     "types": bulk("global", "shared") | POLICY,
@@ -285,9 +283,9 @@ ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a
     where=stored,
     since="8.1 sm_90",
 )
-def st_async(k: Machine, m: Modifiers, a: AddressValue, b: Any, mbar: AddressValue) -> None:
+def st_async(k: Machine, m: Modifiers, a: AddressValue, b: Operand, mbar: AddressValue) -> None:
     """Store asynchronously to a block of the cluster; the bytes are counted by an mbarrier of that block."""
-    parts = b if m.vec else (b,)
+    parts = elements(b)
     k.bulk.put(a, k.pack(parts, f"b{sum(part.type.width for part in parts)}"), mbar, None)
 
 
@@ -343,13 +341,13 @@ def st_bulk(k: Machine, m: Modifiers, a: AddressValue, size: Value, zero: int) -
 
 ASYNC_REDUCTION = "red.async.relaxed.cluster{.space}.mbarrier::complete_tx::bytes.op.type [a], b, [mbar]"
 REDUCTION_WITHOUT_COMPLETION = ASYNC_REDUCTION.removesuffix(", [mbar]")  # as `st.async`
-REDUCE_REMOTE: dict[str, Any] = {
+REDUCE_REMOTE: Slots = {
     "space": "shared::cluster",
     "types": {"a": "shared full", "mbar": barrier},
     "name": "red.async",
     "since": "8.1 sm_90",
 }
-WITHOUT_COMPLETION: dict[str, Any] = REDUCE_REMOTE | {"types": {"a": "shared full"}}
+WITHOUT_COMPLETION: Slots = REDUCE_REMOTE | {"types": {"a": "shared full"}}
 
 
 @form(ASYNC_REDUCTION, op="inc dec", type="u32", **REDUCE_REMOTE)

@@ -6,10 +6,9 @@ Which comparisons there are depends on the type compared: untyped bits are equal
 
 import operator
 from collections.abc import Callable
-from typing import Any
 
 from ..bits import each_lane
-from ..form import Modifiers, form
+from ..form import Modifiers, Slots, form
 from ..machine import Machine, Value
 from ..operation import computes
 
@@ -26,20 +25,20 @@ FLOAT_ORDER = "eq ne lt le gt ge equ neu ltu leu gtu geu num nan"
 HALF = "4.2 sm_53"
 
 # The predicate `c` is there exactly when a Boolean operation combines it with the comparison.
-BOOL: dict[str, Any] = {"bool": "and or xor", "present": {"c": "bool"}}
+BOOL: Slots = {"bool": "and or xor", "present": {"c": "bool"}}
 RESULT = {"p": "pred sink"}
 PAIR = {"p": "pred sink", "q": "pred sink"}
-SETP: dict[str, Any] = {**BOOL, "writes": "p q", "types": {**PAIR, "c": "pred"}}
-SETP_ONE: dict[str, Any] = {**BOOL, "writes": "p", "types": {**RESULT, "c": "pred"}}
-SET: dict[str, Any] = {**BOOL, "types": {"d": "dtype", "a": "stype", "b": "stype", "c": "pred"}}
+SETP: Slots = {**BOOL, "writes": "p q", "types": {**PAIR, "c": "pred"}}
+SETP_ONE: Slots = {**BOOL, "writes": "p", "types": {**RESULT, "c": "pred"}}
+SET: Slots = {**BOOL, "types": {"d": "dtype", "a": "stype", "b": "stype", "c": "pred"}}
 
 # With the bf16 formats, ptxas wants a register for `c` and takes integer registers for results.
 BRAIN = "7.8 sm_90"
 BRAIN_RESULT = {"bf16": "u16 vectors", "bf16x2": "bf16x2 untyped"}
 BRAIN_PAIR = "bf16x2 predicate"
-SETP_BRAIN: dict[str, Any] = {**SETP_ONE, "types": {**RESULT, "c": "pred reg"}, "since": BRAIN}
-SETP_BRAIN_PAIR: dict[str, Any] = {**SETP, "types": {**PAIR, "b": BRAIN_PAIR, "c": "pred reg"}, "since": BRAIN}
-SET_BRAIN: dict[str, Any] = {
+SETP_BRAIN: Slots = {**SETP_ONE, "types": {**RESULT, "c": "pred reg"}, "since": BRAIN}
+SETP_BRAIN_PAIR: Slots = {**SETP, "types": {**PAIR, "b": BRAIN_PAIR, "c": "pred reg"}, "since": BRAIN}
+SET_BRAIN: Slots = {
     **BOOL,
     "types": {
         "d": lambda m: BRAIN_RESULT.get(m.dtype, m.dtype),
@@ -115,7 +114,7 @@ def set_lanes(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 
 ONE = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000}
-INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
+INTEGERS: dict[str, Callable[[Value, Value], Value]] = {
     **{name: getattr(operator, name) for name in ORDER.split()},
     "lo": operator.lt,
     "ls": operator.le,

@@ -5,7 +5,6 @@ modifiers has a form. Packed formats follow. Of a pair, the first operand or the
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ptxlab.numbers.conversion import (
     convert,
@@ -24,12 +23,10 @@ from ptxlab.numbers.parameters import BF16, F32, FORMAT, RN, ROUNDING, RS, TF32,
 
 from ..bits import larger, limits, smaller
 from ..floats import bits, is_nan
-from ..form import Modifiers, Specification, Values, form
+from ..form import F, Modifiers, Slots, Specification, Values, form
 from ..machine import Machine, Value
 from ..operation import computes
 from ..types import TYPES
-
-_Declare = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _INTEGER = "u8 u16 u32 u64 s8 s16 s32 s64"
 _TO_INTEGER = "rni rzi rmi rpi"
@@ -49,7 +46,7 @@ _SCALED = {"scale_factor": "scaled_n2_ue8m0"}
 _FP8 = "e4m3x2 e5m2x2"
 _FP8_SINCE = "7.8 sm_90 | 8.1 sm_89"
 _FP6_FP4 = "e2m3x2 e3m2x2 e2m1x2"
-_TO_FIXED: dict[str, Any] = {"rnd": ("rn", ("rz", "9.4 sm_107a")), "present": _SCALED, "since": _FIXED_POINT}
+_TO_FIXED: Slots = {"rnd": ("rn", ("rz", "9.4 sm_107a")), "present": _SCALED, "since": _FIXED_POINT}
 
 
 def _can_saturate(m: Modifiers) -> str | None:
@@ -64,7 +61,7 @@ def _can_divide(m: Modifiers) -> str | None:
     return "with a scale factor, results are not rounded up" if m.scaled_n1_ue8m0 and m.rnd == "rp" else None
 
 
-def _to_narrow(dtype: str, source: str, since: str, register: Specification | None = None) -> _Declare:
+def _to_narrow(dtype: str, source: str, since: str, register: Specification | None = None) -> Callable[[F], F]:
     """A form of conversions to 8, 6 or 4 bits; one scale factor divides both numbers."""
     is_unsigned = dtype == "ue5m3x2"
     head = "cvt.rnd{.satfinite}" if is_unsigned else "cvt.rnd.satfinite{.relu}{.pzo}"

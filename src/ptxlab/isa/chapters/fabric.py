@@ -3,9 +3,7 @@
 A fabric handle in brackets is a logical endpoint and an offset in it, with counted completion also that of a counter.
 """
 
-from typing import Any
-
-from ..form import Specification, form
+from ..form import Slots, Specification, form
 from ..vocabulary import together
 from .tensor_copy import OVERRIDE, tensor
 
@@ -16,11 +14,11 @@ HANDLE: dict[str, Specification] = {"endpoint": "u32", "offset": "u64 reg", "mba
 COUNTER: dict[str, Specification] = {"counter": "u64 reg"}
 POLICY: dict[str, Specification] = {"policy": "u64"}
 
-ORDER: dict[str, Any] = {"sem": "relaxed", "scope": "sys", "where": together, "since": "9.3 sm_100"}
-FROM: dict[str, Any] = ORDER | {"types": HANDLE | {"d": "shared"}}
-TO: dict[str, Any] = ORDER | {"types": HANDLE | {"a": "shared"} | POLICY, "hint": HINT, "present": {"policy": "hint"}}
-COUNTED: dict[str, Any] = TO | {"types": {**TO["types"], **COUNTER}}
-ATOM: dict[str, Any] = {
+ORDER: Slots = {"sem": "relaxed", "scope": "sys", "where": together, "since": "9.3 sm_100"}
+FROM: Slots = ORDER | {"types": HANDLE | {"d": "shared"}}
+TO: Slots = ORDER | {"types": HANDLE | {"a": "shared"} | POLICY, "hint": HINT, "present": {"policy": "hint"}}
+COUNTED: Slots = TO | {"types": {**TO["types"], **COUNTER}}
+ATOM: Slots = {
     "types": {"endpoint": "u32", "offset": "u64 reg", "mbar": "shared", "d": "shared", "a": "shared", "policy": "u64"},
     "hint": HINT,
     "present": {"policy": "hint"},
@@ -40,13 +38,13 @@ SENT = "[endpoint, offset], [a], size, [mbar]{, policy}"
 SENT_COUNTED = "[endpoint, offset, counter], [a], size, [mbar]{, policy}"
 MINMAX = "u32 s32 u64 s64 f16 bf16"
 SUMS = "u32 u64 f16 bf16 f32 f64"
-REDUCED: dict[str, Any] = TO | {"name": "fabric.try_red.async"}
-REDUCED_COUNTED: dict[str, Any] = COUNTED | {"name": "fabric.try_red.async"}
-PULLED_BY_WARP: dict[str, Any] = FROM | {
+REDUCED: Slots = TO | {"name": "fabric.try_red.async"}
+REDUCED_COUNTED: Slots = COUNTED | {"name": "fabric.try_red.async"}
+PULLED_BY_WARP: Slots = FROM | {
     "types": {**FROM["types"], "mask": "u32 within(4294967295|4294967295)"},
     "name": "fabric.try_pullred.async",
 }
-TENSOR: dict[str, Any] = {"mode": "tile", "since": OVERRIDE}
+TENSOR: Slots = {"mode": "tile", "since": OVERRIDE}
 
 
 @form(

@@ -4,17 +4,13 @@ One form a row of the manual's table of shapes and types; the registers of an op
 with a sparse A is in matrix_sparse.py, `mma` with scale factors in matrix_scaled.py.
 """
 
-from typing import Any
-
-from ..form import Modifiers, Specification, form, unknown
+from ..form import Modifiers, Slots, Specification, form, unknown
 from ..held import held_by_mma, holds
-from ..machine import Machine
+from ..machine import Machine, Vector
 from ..operation import computes
 from ..units.fragment import ELEMENT_BITS, registers
 from ..units.layouts import FragmentLayouts, fragments
-from ..units.warp_mma import Vector, collect, mma_of
-
-Slots = dict[str, Any]  # keyword arguments of `form`
+from ..units.warp_mma import collect, mma_of
 
 DENSE = "mma.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c"
 KIND = "mma.sync.aligned.shape.alayout.blayout.kind.dtype.atype.btype.ctype d, a, b, c"

@@ -6,7 +6,7 @@ Each lane holds one register a matrix of 8x8 16-bit or 16x8 8-bit elements, two 
 from collections.abc import Iterator
 
 from ..extent import addresses
-from ..form import Modifiers, form, unknown
+from ..form import Modifiers, Slots, form, unknown
 from ..held import Held, holds
 from ..machine import AddressValue, Machine, Value
 from ..undefined import Following
@@ -15,7 +15,6 @@ from ..units.layouts_rows import eight_rows, memory_rows, sixteen_columns, sixte
 from ..units.rearrangement import rearrange
 from ..units.warp_mma import ALL_LANES
 from ..vocabulary import SHARED
-from .matrix import Slots
 
 BLACKWELL = "8.6 sm_100a sm_101a sm_120a | 8.8 sm_100f sm_101f sm_120f"
 EXPANDED: Slots = {"to": "b8x16", "from": "b6x16_p32 b4x16_p64"}

@@ -5,14 +5,14 @@ multiplied by its own scale factor. A pair such as `{byte, thread}` selects the 
 and the lanes of four that supply them. nvcc writes `scale_a` and `scale_b` in braces, and ptxas does not count them.
 """
 
-from ..form import Modifiers, Specification, form
+from ..form import Modifiers, Slots, Specification, form
 from ..held import held_by_mma, holds
-from ..machine import Machine, Value
+from ..machine import Machine, Value, Vector
 from ..operation import computes
 from ..units.fragment import registers
 from ..units.layouts import FragmentLayouts, fragments
-from ..units.warp_mma import Vector, collect, mma_of
-from .matrix import FAMILY_120, ROW_COL, Slots
+from ..units.warp_mma import collect, mma_of
+from .matrix import FAMILY_120, ROW_COL
 
 DENSE = (
     "mma.sync.aligned.shape.alayout.blayout.kind.block_scale{.scale_vec}.dtype.atype.btype.ctype.stype"

@@ -4,12 +4,12 @@ A is stored without its zeros, so it takes half the registers; `e` says where th
 lanes of four supply `e`. With `.sp::ordered_metadata` the indices in `e` must ascend, which is fast everywhere.
 """
 
-from ..form import Modifiers, Specification, form
+from ..form import Modifiers, Slots, Specification, form
 from ..held import held_by_mma, holds
-from ..machine import Machine, Value
+from ..machine import Machine, Value, Vector
 from ..operation import computes
 from ..units.layouts import FragmentLayouts, fragments
-from ..units.warp_mma import Vector, collect, mma_of
+from ..units.warp_mma import collect, mma_of
 from .matrix import (
     ANY_HALF,
     BFLOAT,
@@ -24,7 +24,6 @@ from .matrix import (
     NIBBLES,
     ROW_COL,
     TF32,
-    Slots,
     held,
     same_result,
 )

@@ -7,18 +7,18 @@ Until PTX 6.3 `.aligned` was implied and could not be spelled.
 from collections.abc import Iterator
 
 from ..extent import addresses
-from ..form import Modifiers, Specification, form, unknown
+from ..form import Modifiers, Slots, Specification, form, unknown
 from ..held import Held, extent, held_by_mma, holds
-from ..machine import AddressValue, Machine, Value
+from ..machine import AddressValue, Machine, Value, Vector
 from ..operation import computes
 from ..targets import target_named
 from ..types import type_named
 from ..units.fragment import extents, registers
 from ..units.fragment_memory import StridedMatrix, load, store
 from ..units.layouts import FragmentLayouts, opaque_accumulator, opaque_fragments, opaque_multiplicand
-from ..units.warp_mma import Vector, collect, mma_of
+from ..units.warp_mma import collect, mma_of
 from ..vocabulary import SHARED
-from .matrix import ANY_LAYOUT, F64, ROW_COL, Slots
+from .matrix import ANY_LAYOUT, F64, ROW_COL
 
 LOAD_A = "wmma.load.a.sync.aligned.layout.shape{.space}.type d, [p]{, stride}"
 LOAD_B = "wmma.load.b.sync.aligned.layout.shape{.space}.type d, [p]{, stride}"
@@ -79,17 +79,26 @@ def element_bytes(m: Modifiers) -> int:
 
 
 # Of a matrix only the first element is known to be at its address. The alignment is what an H200 was seen to need, less
-# than the manual asks for: whole lines of eight halves, or pairs of accumulators, in shared memory.
+# than the manual asks for: in shared memory, where each row or column starts, eight halves or a pair of accumulators.
 def multiplicand(m: Modifiers) -> str:
     """How many bytes the address of a multiplicand is of."""
-    size = element_bytes(m)
-    align = (16 if is_shared(m) else 4) if m.type in ("f16", "bf16") else size
-    return f"{size}/{align}"
+    align = 4 if m.type in ("f16", "bf16") else element_bytes(m)
+    return f"{element_bytes(m)}/{multiplicand_line(m) or align}"
 
 
 def stored(m: Modifiers) -> str:
     """How many bytes the address of a result is of."""
-    return f"{element_bytes(m)}/{8 if m.type == 'f32' and is_shared(m) else element_bytes(m)}"
+    return f"{element_bytes(m)}/{stored_line(m) or element_bytes(m)}"
+
+
+def multiplicand_line(m: Modifiers) -> int:
+    """How many bytes of a row or column are read at once, where that is more than a register."""
+    return 16 if is_shared(m) and m.type in ("f16", "bf16") else 0
+
+
+def stored_line(m: Modifiers) -> int:
+    """How many bytes of a row or column are written at once, where that is more than a register."""
+    return 8 if is_shared(m) and m.type == "f32" else 0
 
 
 def is_shared(m: Modifiers) -> bool:
@@ -116,7 +125,9 @@ def moved_matrix(name: str, m: Modifiers) -> Iterator[Held]:
     yield Held(name, f"{name.upper()}, {extent(shown)} {m.type}{REMARK}", layout, is_transposed=name == "b")
 
 
-def located(k: Machine, m: Modifiers, matrix: str, p: AddressValue, stride: Value | None) -> StridedMatrix:
+def located(
+    k: Machine, m: Modifiers, matrix: str, p: AddressValue, stride: Value | None, line: int = 0
+) -> StridedMatrix:
     """The matrix that a load or store is about. B is laid out transposed, so its columns are rows."""
     rows, columns, depth = extents(m.shape)
     by_rows = m.layout == "row"
@@ -128,7 +139,7 @@ def located(k: Machine, m: Modifiers, matrix: str, p: AddressValue, stride: Valu
         across = rows if matrix == "a" else columns
         by_rows = by_rows == (matrix == "a")
         leading = depth if by_rows else across
-    return StridedMatrix(k, p, layout, by_rows, leading if stride is None else stride)
+    return StridedMatrix(k, p, layout, by_rows, leading if stride is None else stride, line)
 
 
 @form(unaligned(LOAD_A), shape=FIRST_SHAPES, type="f16", **FIRST_ACCESS, **moved("a"), since=IMPLIED)
@@ -142,7 +153,7 @@ def located(k: Machine, m: Modifiers, matrix: str, p: AddressValue, stride: Valu
 @holds(lambda m: moved_matrix("a", m))
 def wmma_load_a(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None) -> Vector:
     """Read the multiplicand A from memory into registers; `stride` elements are between its rows or columns."""
-    return load(located(k, m, "a", p, stride), int(fragment("a", m.shape, m.type).split()[0]))
+    return load(located(k, m, "a", p, stride, multiplicand_line(m)), int(fragment("a", m.shape, m.type).split()[0]))
 
 
 @form(unaligned(LOAD_B), shape=FIRST_SHAPES, type="f16", **FIRST_ACCESS, **moved("b"), since=IMPLIED)
@@ -156,7 +167,7 @@ def wmma_load_a(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None)
 @holds(lambda m: moved_matrix("b", m))
 def wmma_load_b(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None) -> Vector:
     """Read the multiplicand B from memory into registers; `stride` elements are between its rows or columns."""
-    return load(located(k, m, "b", p, stride), int(fragment("b", m.shape, m.type).split()[0]))
+    return load(located(k, m, "b", p, stride, multiplicand_line(m)), int(fragment("b", m.shape, m.type).split()[0]))
 
 
 @form(unaligned(LOAD_C), shape=FIRST_SHAPES, type="f16 f32", **FIRST_ACCESS, **moved("c"), since=IMPLIED)
@@ -180,7 +191,7 @@ def wmma_load_c(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None)
 @holds(lambda m: moved_matrix("d", m))
 def wmma_store(k: Machine, m: Modifiers, p: AddressValue, a: Vector, stride: Value | None) -> None:
     """Write a matrix from the registers of a warp to memory; `stride` elements are between its rows or columns."""
-    store(located(k, m, "c", p, stride), a)
+    store(located(k, m, "c", p, stride, stored_line(m)), a)
 
 
 FLOATS: Slots = {"dtype": "f16 f32", "ctype": "f16 f32"}

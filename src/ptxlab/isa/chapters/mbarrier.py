@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..extent import addresses
-from ..form import F, Modifiers, Specification, form, unknown
+from ..form import F, Modifiers, Slots, Specification, Values, form, unknown
 from ..machine import AddressValue, Machine, Value
 from ..vocabulary import SHARED, together
 
@@ -48,21 +48,21 @@ OPERANDS: dict[str, Specification] = {
 
 
 def on_barrier(
-    syntax: str, since: str, *, types: Mapping[str, Specification] | None = None, space: Any = SHARED, **how: Any
+    syntax: str, since: str, *, types: Mapping[str, Specification] | None = None, space: Values = SHARED, **how: Any
 ) -> Callable[[F], F]:
     """Declare a form with the operands of `OPERANDS`; `types` says what is different in it."""
     names = re.findall("[a-z]+", syntax.partition(" ")[2])
-    spaces = {"space": space} if "{.space}" in syntax else {}
+    spaces: Slots = {"space": space} if "{.space}" in syntax else {}
     return form(
         syntax, since=since, types={name: OPERANDS[name] for name in names} | dict(types or {}), **spaces, **how
     )
 
 
-ORDER: dict[str, Any] = {"scope": SCOPES, "where": together}
+ORDER: Slots = {"scope": SCOPES, "where": together}
 RELEASE = ORDER | {"sem": (("release", "8.0 sm_80"), ("relaxed", "8.6 sm_90"))}
 ACQUIRE = ORDER | {"sem": (("acquire", "8.0 sm_80"), ("relaxed", "8.6 sm_90")), "types": {"d": "pred"}}
 RELAXED = ORDER | {"sem": "relaxed"}
-FAR: dict[str, Any] = {"space": SHARED_OR_CLUSTER}
+FAR: Slots = {"space": SHARED_OR_CLUSTER}
 SEVERAL = "{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64"
 RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.0 sm_80"),)}
 

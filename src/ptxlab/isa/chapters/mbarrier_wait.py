@@ -1,14 +1,12 @@
 """Waiting for a phase of an mbarrier, and asking whether it is over (PTX ISA 9.7.13.15.16)."""
 
-from typing import Any
-
-from ..form import Modifiers
+from ..form import Modifiers, Slots
 from ..machine import AddressValue, Machine, Value
 from .mbarrier import ACQUIRE, PARITY, PHASES, PRIMARY, REPORT, on_barrier, order
 
 # What the forms that return a report have in common, and those that return its value.
-REPORTED: dict[str, Any] = {"phase": "phase_type::primary", "writes": "d report", **ACQUIRE}
-REPORTED_VALUE: dict[str, Any] = {**REPORTED, "writes": "d report value"}
+REPORTED: Slots = {"phase": "phase_type::primary", "writes": "d report", **ACQUIRE}
+REPORTED_VALUE: Slots = {**REPORTED, "writes": "d report value"}
 
 
 @on_barrier("mbarrier.test_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state", "7.0 sm_80", phase=PRIMARY, **ACQUIRE)

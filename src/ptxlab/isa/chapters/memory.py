@@ -9,11 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..extent import addresses
-from ..form import Modifiers, form
-from ..machine import AddressValue, Machine, Value
+from ..form import F, Modifiers, form
+from ..machine import AddressValue, Machine, Operand, Value, elements
 from ..vocabulary import ANY_SHARED, SCOPE
-
-_Declare = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _NUMBERS = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 _TYPE = (_NUMBERS, ("b128", "8.3 sm_70"))
@@ -55,22 +53,22 @@ def _order(m: Modifiers) -> str:
     return f"{m.order}.{m.scope or 'sys'}" if m.order else "weak"
 
 
-def _load(syntax: str, **arguments: Any) -> _Declare:
+def _load(syntax: str, **arguments: Any) -> Callable[[F], F]:
     arguments.setdefault("type", _TYPE)
     return form(syntax, types={"a": "wide element", "d": _loaded}, vec="v2 v4", where=_narrow, name="ld", **arguments)
 
 
-def _load_wide(syntax: str, since: str = "8.8 sm_100", **arguments: Any) -> _Declare:
+def _load_wide(syntax: str, since: str = "8.8 sm_100", **arguments: Any) -> Callable[[F], F]:
     types, numbers = {"a": "wide element", "d": "vec type loose sink integers"}, "b32 u32 s32 f32 b64 u64 s64 f64"
     return form(syntax, types=types, vec="v4 v8", type=numbers, where=_wide, name="ld", since=since, **arguments)
 
 
-def _store(syntax: str, **arguments: Any) -> _Declare:
+def _store(syntax: str, **arguments: Any) -> Callable[[F], F]:
     arguments.setdefault("type", _TYPE)
     return form(syntax, types={"a": "wide element", "b": _stored}, vec="v2 v4", where=_narrow, name="st", **arguments)
 
 
-def _store_wide(syntax: str, **arguments: Any) -> _Declare:
+def _store_wide(syntax: str, **arguments: Any) -> Callable[[F], F]:
     types, numbers = {"a": "wide element", "b": "vec type loose sink integers"}, "b32 u32 s32 f32 b64 u64 s64 f64"
     return form(syntax, types=types, vec="v4 v8", type=numbers, where=_wide, name="st", since="8.8 sm_100", **arguments)
 
@@ -154,9 +152,9 @@ def ldu(k: Machine, m: Modifiers, a: AddressValue) -> Value | tuple[Value, ...]:
 @_store_wide("st.volatile{.global}{.l2}.vec.type [a], b", l2=_L2)
 @_store_wide("st.order.scope{.global}{.l1}{.l2}{.L2::cache_hint}.vec.type [a], b{, cache_policy}",
              order="relaxed release", scope=SCOPE, l1=_L1, l2=_L2)  # fmt: skip
-def st(k: Machine, m: Modifiers, a: AddressValue, b: Any, cache_policy: Value | None) -> None:
+def st(k: Machine, m: Modifiers, a: AddressValue, b: Operand, cache_policy: Value | None) -> None:
     """Store a register, an immediate or a vector to memory."""
-    k.store(a, b if m.vec else (b,), order=_order(m))
+    k.store(a, elements(b), order=_order(m))
 
 
 @form("prefetch{.space}.tensormap [a]", space="const param", types={"a": "full"}, since="8.0 sm_90")

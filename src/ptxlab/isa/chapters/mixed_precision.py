@@ -3,20 +3,18 @@
 Those on pairs of `.f32` may also have half-precision results, which are cut: rounded towards zero.
 """
 
-from typing import Any
-
 from ptxlab.numbers.conversion import convert
 from ptxlab.numbers.parameters import BF16, F32, FORMAT, RN, RZ
 
 from ..floats import compute
-from ..form import Modifiers, form, unknown
+from ..form import Modifiers, Slots, form, unknown
 from ..machine import Machine, Value
 from ..operation import computes
 
 _ROUNDING = "rn rz rm rp"
 _SINCE = "9.4 sm_107f"
 _THREE = {"d": "dtype", "a": "atype", "c": "ctype"}
-_PAIRS: dict[str, Any] = {
+_PAIRS: Slots = {
     "rnd": _ROUNDING, "dtype": "f32x2", "atype": "f16x2 bf16x2", "ctype": "f32x2", "types": _THREE,
     "since": _SINCE,
 }  # fmt: skip

@@ -5,14 +5,13 @@ A vector has 32 to 128 bits in all, so narrow types come only as vectors. Packed
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from ptxlab.numbers.conversion import convert_bits
 from ptxlab.numbers.parameters import FORMAT, RN, modifiers
 
 from ..extent import addresses
-from ..form import Modifiers, Specification, form
-from ..machine import AddressValue, Machine, Value
+from ..form import Modifiers, Slots, Specification, form
+from ..machine import AddressValue, Machine, Operand, Value, elements
 from ..types import type_named
 from ..units.multicast_unit import MOST_REPLICAS
 from ..vocabulary import SCOPE, together
@@ -61,20 +60,20 @@ def stored(m: Modifiers) -> str:
     return f"{value(m).replace('sink', '')} closing"
 
 
-COMMON: dict[str, Any] = {"scope": SCOPE, "where": order, "since": "8.1 sm_90"}
-LOAD: dict[str, Any] = COMMON | {"sem": "weak relaxed acquire", "types": {"a": "global b64"}}
-LOAD_VECTOR: dict[str, Any] = LOAD | {"types": {"a": "global b64", "d": loaded}}
-SUM: dict[str, Any] = LOAD_VECTOR | {"where": add_only}
-WIDE: dict[str, Any] = {"acc": (("acc::f32", "8.2 sm_90"),)}
-WIDE_FP8: dict[str, Any] = {"acc": "acc::f16", "since": FP8}
-STORE: dict[str, Any] = COMMON | {"sem": "weak relaxed release", "types": {"a": "global b64"}}
-STORE_VECTOR: dict[str, Any] = STORE | {"types": {"a": "global b64", "b": stored}}
-REDUCE: dict[str, Any] = COMMON | {"sem": "relaxed release", "types": {"a": "global b64 full"}}
-REDUCE_VECTOR: dict[str, Any] = REDUCE | {"types": {"a": "global b64 full", "b": reduced}}
-BULK: dict[str, Any] = {"types": bulk("global", "shared"), "sem": (("relaxed", STRONG),), "where": together}
+COMMON: Slots = {"scope": SCOPE, "where": order, "since": "8.1 sm_90"}
+LOAD: Slots = COMMON | {"sem": "weak relaxed acquire", "types": {"a": "global b64"}}
+LOAD_VECTOR: Slots = LOAD | {"types": {"a": "global b64", "d": loaded}}
+SUM: Slots = LOAD_VECTOR | {"where": add_only}
+WIDE: Slots = {"acc": (("acc::f32", "8.2 sm_90"),)}
+WIDE_FP8: Slots = {"acc": "acc::f16", "since": FP8}
+STORE: Slots = COMMON | {"sem": "weak relaxed release", "types": {"a": "global b64"}}
+STORE_VECTOR: Slots = STORE | {"types": {"a": "global b64", "b": stored}}
+REDUCE: Slots = COMMON | {"sem": "relaxed release", "types": {"a": "global b64 full"}}
+REDUCE_VECTOR: Slots = REDUCE | {"types": {"a": "global b64 full", "b": reduced}}
+BULK: Slots = {"types": bulk("global", "shared"), "sem": (("relaxed", STRONG),), "where": together}
 BULK |= {"scope": (("cta cluster gpu sys", STRONG),), "name": "multimem.cp.reduce.async.bulk", "since": "9.1 sm_90"}
 MASKED: dict[str, Specification] = bulk("global", "shared") | BYTES
-MASK: dict[str, Any] = {"cp_mask": (("cp_mask", "9.1 sm_100"),), "present": {"bytes": "cp_mask"}, "types": MASKED}
+MASK: Slots = {"cp_mask": (("cp_mask", "9.1 sm_100"),), "present": {"bytes": "cp_mask"}, "types": MASKED}
 
 LD = "multimem.ld_reduce{.sem}{.scope}{.global}.op"
 ST = "multimem.st{.sem}{.scope}{.global}"
@@ -142,10 +141,10 @@ def multimem_ld_reduce(k: Machine, m: Modifiers, a: AddressValue) -> tuple[Value
 @form(f"{ST}.vec.type [a], b", vec="v2 v4 v8", type="e5m2x2 e4m3x2", **STORE_VECTOR | {"since": FP8})
 @form(f"{ST}{{.vec}}.type [a], b", vec="v2 v4", type="e5m2x4 e4m3x4", **STORE_VECTOR | {"since": FP8})
 @addresses(a="data")
-def multimem_st(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> None:
+def multimem_st(k: Machine, m: Modifiers, a: AddressValue, b: Operand) -> None:
     """Write to the same offset in the memories of several devices."""
     unit = f"b{type_named(m.type).width}"
-    values = [k.reinterpret(one, unit) for one in (b if isinstance(b, tuple) else (b,))]
+    values = [k.reinterpret(one, unit) for one in elements(b)]
     order = f"{m.sem}.{m.scope}" if m.sem and m.sem != "weak" else "weak"
     for number in range(MOST_REPLICAS):
         address = k.multicast.replica(a, number, type_named(unit).width // 8 * len(values))
@@ -159,10 +158,10 @@ def multimem_st(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> None:
 @form(f"{RED}.vec.type [a], b", op="add min max", vec="v2 v4 v8", type="f16 bf16", **REDUCE_VECTOR)
 @form(f"{RED}.vec.type [a], b", op="min max", vec="v2 v4", type=PACKED, **REDUCE_VECTOR)
 @addresses(a="data")
-def multimem_red(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> None:
+def multimem_red(k: Machine, m: Modifiers, a: AddressValue, b: Operand) -> None:
     """Combine a value with those at the same offset in the memories of several devices."""
     width = type_named(m.type).width
-    values = [_lanes(k, m, k.reinterpret(one, f"b{width}")) for one in (b if isinstance(b, tuple) else (b,))]
+    values = [_lanes(k, m, k.reinterpret(one, f"b{width}")) for one in elements(b)]
     order = f"{m.sem or 'relaxed'}.{m.scope or 'sys'}"
 
     def change(old: Value, own: list[Value]) -> Value:

@@ -1,10 +1,9 @@
 """Surface instructions (PTX ISA 9.7.11); what happens out of bounds must be said: `.trap`, `.clamp` or `.zero`."""
 
 from collections.abc import Callable
-from typing import Any
 
-from ..form import Modifiers, form
-from ..machine import AddressValue, Machine, Value
+from ..form import Modifiers, Slots, form
+from ..machine import AddressValue, Machine, Operand, Value, elements
 from ..types import type_named
 from ..units.texture_unit import BOUNDARIES, LAYERED, QUERIES, SurfaceTexel
 from ..units.texture_unit import GEOMETRIES as KNOWN
@@ -22,7 +21,7 @@ def _where(m: Modifiers) -> str | None:
     return "four `.b64` are too wide, use `.v2`" if m.vec == "v4" and m.type == "b64" else None
 
 
-SURFACE: dict[str, Any] = {"a": "surfref", "b": _coordinates}
+SURFACE: Slots = {"a": "surfref", "b": _coordinates}
 LOAD = ("ca cg cs cv", "2.0 sm_20")
 STORE = ("wb cg cs wt", "2.0 sm_20")
 
@@ -38,7 +37,7 @@ STORE = ("wb cg cs wt", "2.0 sm_20")
     where=_where,
     since="1.5",
 )
-def suld(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> tuple[Value, ...] | Value:
+def suld(k: Machine, m: Modifiers, a: AddressValue, b: Operand) -> tuple[Value, ...] | Value:
     """Load bytes from a surface, at coordinates whose first one counts bytes."""
     count = int(m.vec[1:]) if m.vec else 1
     address = _locate(k, m, a, b, type_named(m.type).width // 8 * count, "load")
@@ -46,9 +45,11 @@ def suld(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> tuple[Value, ...]
     return values if m.vec else values[0]
 
 
-def _locate(k: Machine, m: Modifiers, a: AddressValue, b: Any, bytes: int, access: str, unit: int = 1) -> AddressValue:
+def _locate(
+    k: Machine, m: Modifiers, a: AddressValue, b: Operand, bytes: int, access: str, unit: int = 1
+) -> AddressValue:
     """The address of what a surface has at coordinates, the first of which counts units of so many bytes."""
-    words = b if isinstance(b, tuple) else (b,)
+    words = elements(b)
     is_layered = m.geom in LAYERED
     coordinates = words[is_layered : is_layered + int(m.geom[-2])]
     layer = words[0] if is_layered else 0
@@ -71,9 +72,9 @@ STORED = {**SURFACE, "c": lambda m: f"type loose special {m.vec or 'single padde
     where=_where,
     since="1.5",
 )
-def sust(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Any) -> None:
+def sust(k: Machine, m: Modifiers, a: AddressValue, b: Operand, c: Operand) -> None:
     """Store bytes to a surface, at coordinates whose first one counts bytes."""
-    values = c if isinstance(c, tuple) else (c,)
+    values = elements(c)
     address = _locate(k, m, a, b, type_named(m.type).width // 8 * len(values), "store")
     k.store(address, values, when=address.value != 0)
 
@@ -88,10 +89,10 @@ def sust(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Any) -> None:
     types=STORED,
     since="2.0 sm_20",
 )
-def sust_p(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Any) -> None:
+def sust_p(k: Machine, m: Modifiers, a: AddressValue, b: Operand, c: Operand) -> None:
     """Store the components of a texel to a surface, in its format; coordinates count texels."""
     address = _locate(k, m, a, b, 0, "store", unit=0)
-    values = c if isinstance(c, tuple) else (c,)
+    values = elements(c)
     handle = k.textures.handle(a)
     held = k.textures.texel_bytes(handle)
     words = [k.textures.texel_word(handle, values, word) for word in range(4)]
@@ -100,7 +101,7 @@ def sust_p(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Any) -> None:
         k.store(address, parts, when=(address.value != 0) & (held == size))
 
 
-REDUCE: dict[str, Any] = {
+REDUCE: Slots = {
     "geom": ("1d 2d", ("3d", "3.0")),
     "mode": "trap clamp zero",
     "types": {**SURFACE, "c": "type loose"},
@@ -117,14 +118,14 @@ WIDE = "8.1 sm_50"
     **REDUCE,
 )
 @form("sured.b.op.geom.type.mode [a, b], c", op="and or", type="b32", since="2.0 sm_20", **REDUCE)
-def sured(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Value) -> None:
+def sured(k: Machine, m: Modifiers, a: AddressValue, b: Operand, c: Value) -> None:
     """Combine a value with one in a surface, at coordinates whose first one counts bytes."""
     _reduce(k, m, _locate(k, m, a, b, type_named(m.type).width // 8, "update"), m.type, c)
 
 
 @form("sured.p.op.geom.type.mode [a, b], c", op="add min max and or", type="b32", since="2.0 sm_20", **REDUCE)
 @form("sured.p.op.geom.type.mode [a, b], c", op="min max", type="b64", since=WIDE, **REDUCE)
-def sured_p(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Value) -> None:
+def sured_p(k: Machine, m: Modifiers, a: AddressValue, b: Operand, c: Value) -> None:
     """Combine a value with one in a surface of the type that this has; coordinates count values."""
     bytes = type_named(m.type).width // 8
     address = _locate(k, m, a, b, bytes, "update", unit=bytes)

@@ -12,14 +12,13 @@ from ptxlab.numbers.extremum import maximum, minimum
 from ..asynchronous import MatrixCopy
 from ..bits import larger, smaller
 from ..floats import extremum
-from ..form import Modifiers, form, unknown
+from ..form import Modifiers, Slots, form, unknown
 from ..held import Held, holds
-from ..machine import AddressValue, Machine, Value
+from ..machine import AddressValue, Machine, Value, Vector
 from ..units.rearrangement import agree, converge
 from ..units.tensor_memory import SHAPES as MOVED
 from ..units.tensor_memory import TWO_BLOCKS, first_cell, moved, next_cell
-from ..units.warp_mma import ALL_LANES, Vector
-from .matrix import Slots
+from ..units.warp_mma import ALL_LANES
 
 BLACKWELL = "8.6 sm_100a sm_101a | 8.8 sm_100f sm_101f"
 CTA_GROUP = "cta_group::1 cta_group::2"

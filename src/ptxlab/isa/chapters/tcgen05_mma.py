@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..asynchronous import Mma
-from ..form import Modifiers, Specification, form, unknown
-from ..machine import AddressValue, Machine, Value
+from ..form import F, Modifiers, Slots, Specification, form, unknown
+from ..machine import AddressValue, Machine, Value, Vector
 from ..units.collector import USES, collector_of
 from ..units.instruction_descriptor import KINDS as KIND_NUMBERS
 from ..units.instruction_descriptor import PAIR, STATIONARY
 from ..units.instruction_descriptor import PLAIN as ALONE
-from ..units.warp_mma import Vector
-from .matrix import Slots
 from .tcgen05 import BLACKWELL, CTA_GROUP
 
 CHIP = "8.6 sm_100a sm_101a"
@@ -42,7 +40,7 @@ OPERANDS: dict[str, Specification] = {
 }
 
 
-def multiply(opcode: str, operands: str, *, since: str = BLACKWELL, **slots: Any) -> Callable[..., Any]:
+def multiply(opcode: str, operands: str, *, since: str = BLACKWELL, **slots: Any) -> Callable[[F], F]:
     """One syntax line; each operand in brackets is an address in tensor memory, an untyped register of 32 bits."""
     names = [name.strip("{} ").removeprefix("!}") for name in operands.split(",")]
     types = {name.strip("[]"): "b32" if name.startswith("[") else OPERANDS[name] for name in names if name}

@@ -4,14 +4,11 @@ The factors are in tensor memory too. How many elements share one is said by `.s
 the shape) or, for whole families of chips, by `.block16` and `.block32`.
 """
 
-from typing import Any
-
-from ..form import Modifiers, unknown
+from ..form import Modifiers, Slots, Values, unknown
 from ..machine import AddressValue, Machine, Value
 from ..units.collector import collector_of
 from ..units.instruction_descriptor import PAIR
 from ..units.instruction_descriptor import PLAIN as ALONE
-from .matrix import Slots
 from .tcgen05 import CTA_GROUP, is_pair
 from .tcgen05_mma import CHIP, COLLECTORS, Operands, multiply, start
 
@@ -37,7 +34,7 @@ def of_the_kind(m: Modifiers) -> str | None:
     return f"`.{m.size}` does not go with `.{m.kind}`"
 
 
-def scaled(kinds: Any, **more: Any) -> Slots:
+def scaled(kinds: Values, **more: object) -> Slots:
     """The modifiers of a line with scale factors."""
     return {"kind": kinds, "cta_group": CTA_GROUP, **COLLECTORS, **more}
 

@@ -5,12 +5,12 @@ address of the tensor, then also its sizes and strides; `tensor` declares a line
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..asynchronous import Box, Reduction
 from ..extent import addresses
-from ..form import Modifiers, Specification, form, unknown
+from ..form import Modifiers, Slots, Specification, form, unknown
 from ..machine import AddressValue, Machine, Value
 from .bulk_copy import HINT, MULTICAST, REPORT, cta_mask
 
@@ -92,7 +92,7 @@ PRESENT = {"policy": "hint", "mask": "multicast"}
 BOX = "1/128"  # in shared memory; the tensor map says how many bytes there are
 
 # What is in the brackets, and which modifiers require it.
-VARIANTS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
+VARIANTS: tuple[tuple[str, str, Slots], ...] = (
     ("[map, coordinates]", "", {"where": fits}),
     ("[map, address, coordinates]", ".override::global_address", {"where": fits}),
     *(
@@ -105,7 +105,7 @@ VARIANTS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ),
 )
 
-Declared = Callable[..., Any]
+Declared = Callable[..., object]
 
 
 def tensor(syntax: str, since: str, address: str = "address", **values: Any) -> Callable[[Declared], Declared]:
@@ -123,7 +123,7 @@ def tensor(syntax: str, since: str, address: str = "address", **values: Any) -> 
                 continue
             line = f"{opcode}{modifiers} {operands.replace('[map]', brackets.replace('address', address))}"
             types = {word: type for word, type in TYPES.items() if word in _words(line)}
-            known: dict[str, Any] = {
+            known: Slots = {
                 "types": types,
                 "present": PRESENT,
                 "name": opcode[: opcode.index(".tensor")] + ".tensor",

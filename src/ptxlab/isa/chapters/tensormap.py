@@ -1,16 +1,14 @@
 """Changing tensor maps, the 128-byte descriptions of tensors that bulk copies read (PTX ISA 9.7.9.28, 9.7.13.16)."""
 
-from typing import Any
-
 from ..extent import addresses
-from ..form import Modifiers, Specification, form
+from ..form import Modifiers, Slots, Specification, form
 from ..machine import AddressValue, Machine, Value
 from ..units import tensor_map
 from ..units.rearrangement import converge
 from ..units.warp_mma import ALL_LANES
 from ..vocabulary import SCOPE
 
-REPLACE: dict[str, Any] = {
+REPLACE: Slots = {
     "space": "global shared::cta",
     "name": "tensormap.replace",
     "since": "8.3 sm_90a | 8.6 sm_100a sm_110a | 8.7 sm_120a | 8.8 sm_100f sm_110f sm_120f",

@@ -10,8 +10,8 @@ from functools import cache
 from inspect import signature
 from typing import Any
 
-from ..form import Modifiers, Specification, Values, Where, form
-from ..machine import AddressValue, Machine, Value
+from ..form import Modifiers, Slots, Specification, Values, Where, form
+from ..machine import AddressValue, Machine, Operand, Value, Vector, elements
 from ..units.texture_unit import (
     FETCH_LEVEL,
     FOLLOW_GRADIENTS,
@@ -49,7 +49,7 @@ OFFSETS = {
 }
 GRADIENTS = {"1d": "1", "2d": "2", "3d": "4", "a1d": "1", "a2d": "2", "cube": "4 short", "acube": "4 short"}
 
-Declared = Callable[..., Any]
+Declared = Callable[..., tuple[Vector, Value]]
 
 
 def _result(m: Modifiers) -> str:
@@ -109,7 +109,7 @@ def lookups(opcode: str, between: str = "", **arguments: Any) -> Callable[[Decla
                     types = {name: LOOKUP[name] for name in names} | {"c": coordinates}
                     if "dx" in names and tail == ", e, f":
                         types["e"] = _offsets_apart
-                    written = function if "|" in result else plain
+                    written: Callable[..., object] = function if "|" in result else plain
                     where = _where(tail, between, is_left_out)
                     form(syntax, types=types, writes="d p", where=where, **arguments | {"since": since})(written)
         return function
@@ -118,7 +118,7 @@ def lookups(opcode: str, between: str = "", **arguments: Any) -> Callable[[Decla
 
 
 @cache
-def _without_predicate(function: Declared) -> Declared:
+def _without_predicate(function: Declared) -> Callable[..., object]:
     """A lookup that returns the texel alone: at a level, as gradients ask, or neither."""
 
     def look_up(
@@ -126,16 +126,18 @@ def _without_predicate(function: Declared) -> Declared:
         m: Modifiers,
         a: AddressValue,
         b: Value | None,
-        c: Any,
+        c: Operand,
         lod: Value | None,
-        dx: Any,
-        dy: Any,
-        e: Any,
+        dx: Operand | None,
+        dy: Operand | None,
+        e: Operand | None,
         f: Value | None,
-    ) -> Any:
+    ) -> object:
         return function(k, m, a, b, c, lod, dx, dy, e, f)[0]
 
-    def gather(k: Machine, m: Modifiers, a: AddressValue, b: Value | None, c: Any, e: Any, f: Value | None) -> Any:
+    def gather(
+        k: Machine, m: Modifiers, a: AddressValue, b: Value | None, c: Operand, e: Operand | None, f: Value | None
+    ) -> object:
         return function(k, m, a, b, c, e, f)[0]
 
     found = look_up if "lod" in signature(function).parameters else gather
@@ -167,7 +169,7 @@ def _where(tail: str, between: str, is_left_out: bool) -> Where:
 ARRAYS = ("a1d a2d", "2.3")
 CUBES = (("cube", "3.0"), ("acube", "3.0 sm_20"))
 UNIFORM = [("uni", "3.2")]  # the manual does not have it, ptxas does
-TEX: dict[str, Any] = {
+TEX: Slots = {
     "uni": UNIFORM,
     "vec": ("v4", ("v2", "4.2 sm_53")),
     "dtype": ("u32 s32 f32", ("f16 f16x2", "4.2 sm_53")),
@@ -178,14 +180,14 @@ GRADED: Values = ("1d 2d 3d a1d a2d", ("cube acube", "4.3 sm_20"))
 MIPMAP = "3.1 sm_20"
 # PTX 1.0 and 1.1 pad coordinates to four elements.
 EARLY = {"d": "v4 sink dtype", "a": "texref"}
-EARLY_TYPES: dict[str, Any] = {"uni": UNIFORM, "dtype": "u32 s32 f32", "ctype": "s32 f32"}
+EARLY_TYPES: Slots = {"uni": UNIFORM, "dtype": "u32 s32 f32", "ctype": "s32 f32"}
 
 
 @form("tex.1d{.uni}.v4.dtype.ctype d, [a, c]", name="tex", types={**EARLY, "c": "ctype special"}, **EARLY_TYPES)
 @form(
     "tex{.uni}.geom.v4.dtype.ctype d, [a, c]", geom="1d 2d 3d", types={**EARLY, "c": "4 ctype special"}, **EARLY_TYPES
 )
-def early_tex(k: Machine, m: Modifiers, a: AddressValue, c: Any) -> tuple[Value, ...]:
+def early_tex(k: Machine, m: Modifiers, a: AddressValue, c: Operand) -> tuple[Value, ...]:
     """Look up a texture at coordinates."""
     return _look_up(k, m, a, None, c, SAMPLE, None, None)[0]
 
@@ -199,21 +201,17 @@ def tex(
     m: Modifiers,
     a: AddressValue,
     b: Value | None,
-    c: Any,
+    c: Operand,
     lod: Value | None,
-    dx: Any,
-    dy: Any,
-    e: Any,
+    dx: Operand | None,
+    dy: Operand | None,
+    e: Operand | None,
     f: Value | None,
 ) -> tuple[tuple[Value, ...], Value]:
     """Look up a texture at coordinates; of a mipmap, at the base level, at a given level, or as gradients ask."""
     operation = SAMPLE if lod is None and dx is None else FETCH_LEVEL if dx is None else FOLLOW_GRADIENTS
-    gradients = (*_sequence(dx)[:3], *_sequence(dy)[:3]) if dx is not None else ()
+    gradients = (*elements(dx)[:3], *elements(dy)[:3]) if dx is not None else ()
     return _look_up(k, m, a, b, c, operation, e, f, level=0 if lod is None else lod, gradients=gradients)
-
-
-def _sequence(operand: Any) -> tuple[Value, ...]:
-    return operand if isinstance(operand, tuple) else () if operand is None else (operand,)
 
 
 def _look_up(
@@ -221,9 +219,9 @@ def _look_up(
     m: Modifiers,
     a: AddressValue,
     b: Value | None,
-    c: Any,
+    c: Operand,
     operation: int,
-    e: Any,
+    e: Operand | None,
     f: Value | None,
     *,
     level: Value | int = 0,
@@ -231,7 +229,7 @@ def _look_up(
 ) -> tuple[tuple[Value, ...], Value]:
     """Texel, and whether it is resident, as memory here always is."""
     geometry = m.geom or "1d"
-    words = _sequence(c)
+    words = elements(c)
     is_layered = geometry in LAYERED
     coordinates = words[is_layered : is_layered + _EXTENTS[geometry]]
     lookup: Lookup[Value] = Lookup(
@@ -246,7 +244,7 @@ def _look_up(
         coordinates=coordinates,
         level=level,
         gradients=gradients,
-        offsets=_sequence(e if OFFSETS[geometry] else None)[:3],
+        offsets=elements(e if OFFSETS[geometry] else None)[:3],
         depth=f,
     )
     k.textures.look_up(lookup)
@@ -260,7 +258,7 @@ def _look_up(
 _EXTENTS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3, "2dms": 3, "a2dms": 3}
 
 
-GATHERED: dict[str, Any] = {
+GATHERED: Slots = {
     "uni": UNIFORM,
     "comp": "r g b a",
     "geom": ("2d", ("a2d cube acube", "4.3 sm_30")),
@@ -276,8 +274,8 @@ def tld4(
     m: Modifiers,
     a: AddressValue,
     b: Value | None,
-    c: Any,
-    e: Any,
+    c: Operand,
+    e: Operand | None,
     f: Value | None,
 ) -> tuple[tuple[Value, ...], Value]:
     """Fetch one component of the four texels that bilinear filtering would blend."""

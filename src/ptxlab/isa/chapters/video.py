@@ -11,10 +11,9 @@ here.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from ..bits import larger, limits, saturate, smaller
-from ..form import Modifiers, form
+from ..form import Modifiers, Slots, form
 from ..machine import Machine, Value
 from .compare import INTEGERS
 
@@ -24,15 +23,15 @@ ORDER = "eq ne lt le gt ge"
 
 SCALAR = {"d": "dtype", "a": "atype select(part)", "b": "btype select(part)"}
 # What the forms of an instruction have in common: alone, with a second operation, merged into a part of `c`.
-ALONE: dict[str, Any] = {"dtype": SIGNS, "atype": SIGNS, "btype": SIGNS, "types": SCALAR, "since": "2.0 sm_20"}
-THEN: dict[str, Any] = {**ALONE, "op2": SECOND, "types": {**SCALAR, "c": "dtype"}}
-INTO: dict[str, Any] = {**ALONE, "types": {**SCALAR, "d": "dtype select(part)", "c": "dtype"}}
+ALONE: Slots = {"dtype": SIGNS, "atype": SIGNS, "btype": SIGNS, "types": SCALAR, "since": "2.0 sm_20"}
+THEN: Slots = {**ALONE, "op2": SECOND, "types": {**SCALAR, "c": "dtype"}}
+INTO: Slots = {**ALONE, "types": {**SCALAR, "d": "dtype select(part)", "c": "dtype"}}
 # And of the SIMD ones, on halves and on bytes.
-LANES: dict[str, Any] = {"dtype": SIGNS, "atype": SIGNS, "btype": SIGNS, "since": "3.0 sm_30"}
-HALVES: dict[str, Any] = {**LANES, "types": {
+LANES: Slots = {"dtype": SIGNS, "atype": SIGNS, "btype": SIGNS, "since": "3.0 sm_30"}
+HALVES: Slots = {**LANES, "types": {
     "d": "dtype select(half_mask)", "a": "atype select(halves) reg", "b": "btype select(halves) reg", "c": "dtype reg",
 }}  # fmt: skip
-BYTES: dict[str, Any] = {**LANES, "types": {
+BYTES: Slots = {**LANES, "types": {
     "d": "dtype select(byte_mask)", "a": "atype select(bytes) reg", "b": "btype select(bytes) reg", "c": "dtype reg",
 }}  # fmt: skip
 OnLanes = Callable[[Machine, Modifiers, Value, Value], Value]
@@ -83,7 +82,7 @@ def vmax(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -
     return _combine(k, m, _clamp(k, m, larger(k, x, y)), c)
 
 
-SHIFT: dict[str, Any] = {"btype": "u32", "mode": "clamp wrap"}
+SHIFT: Slots = {"btype": "u32", "mode": "clamp wrap"}
 
 
 @form("vshl.dtype.atype.btype{.sat}.mode d, a, b", **ALONE | SHIFT)
@@ -108,7 +107,7 @@ def vshr(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -
     return _combine(k, m, shifted, c)
 
 
-SCALE: dict[str, Any] = {**ALONE, "scale": "shr7 shr15"}
+SCALE: Slots = {**ALONE, "scale": "shr7 shr15"}
 # Either the product (by a minus sign on `a` or on `b`, but not on both) or `c` may be negated.
 SIGNED = {"d": "dtype", "a": "atype select(part) minus", "b": "btype select(part) minus", "c": "dtype minus"}
 
@@ -131,7 +130,7 @@ def vmad(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     return k.cast(result, m.dtype)
 
 
-TEST: dict[str, Any] = {"cmp": ORDER, "atype": SIGNS, "btype": SIGNS}
+TEST: Slots = {"cmp": ORDER, "atype": SIGNS, "btype": SIGNS}
 PARTS = {"d": "u32", "a": "atype select(part)", "b": "btype select(part)"}
 
 
@@ -145,7 +144,7 @@ def vset(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -
     return _combine(k, m, k.cast(INTEGERS[m.cmp](_part(k, "a", a), _part(k, "b", b)), "s64"), c)
 
 
-def _on_lanes(syntax: str, halves: dict[str, Any], bytes: dict[str, Any]) -> Callable[[OnLanes], OnLanes]:
+def _on_lanes(syntax: str, halves: Slots, bytes: Slots) -> Callable[[OnLanes], OnLanes]:
     """Declare an instruction on halves (`vadd2`) and on bytes (`vadd4`) by what it gives for one pair of lanes.
 
     `#` in the syntax is the number of lanes, `{}` in the docstring says what they are. Each has a second form, which
@@ -210,10 +209,10 @@ def vmax_lanes(k: Machine, m: Modifiers, x: Value, y: Value) -> Value:
     return larger(k, x, y)
 
 
-TEST_HALVES: dict[str, Any] = {**TEST, "since": "3.0 sm_30", "types": {
+TEST_HALVES: Slots = {**TEST, "since": "3.0 sm_30", "types": {
     **HALVES["types"], "d": "u32 select(half_mask)", "c": "u32 reg",
 }}  # fmt: skip
-TEST_BYTES: dict[str, Any] = {**TEST, "since": "3.0 sm_30", "types": {
+TEST_BYTES: Slots = {**TEST, "since": "3.0 sm_30", "types": {
     **BYTES["types"], "d": "u32 select(byte_mask)", "c": "u32 reg",
 }}  # fmt: skip
 

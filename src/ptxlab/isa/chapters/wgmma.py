@@ -8,16 +8,15 @@ ptxas does not ask for `.aligned`.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..form import Modifiers, Specification, form
+from ..form import F, Modifiers, Slots, Specification, form
 from ..held import Held, extent, holds
-from ..machine import Machine, Value
+from ..machine import Machine, Value, Vector
 from ..units.descriptor import K_MAJOR, MN_MAJOR
 from ..units.fragment import registers
 from ..units.rearrangement import converge
-from ..units.warp_mma import ALL_LANES, Vector
+from ..units.warp_mma import ALL_LANES
 from ..units.warpgroup import WarpgroupMultiplication, collect
 from ..units.warpgroup_multiplication import IN_REGISTERS
-from .matrix import Slots
 
 DENSE = "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype"
 INTEGER = "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype"
@@ -59,7 +58,7 @@ OPERANDS: dict[str, Specification] = {
 }
 
 
-def multiply(opcode: str, operands: str, *, k: int, selector: str = "", **slots: Any) -> Callable[..., Any]:
+def multiply(opcode: str, operands: str, *, k: int, selector: str = "", **slots: Any) -> Callable[[F], F]:
     """One syntax line of wgmma.mma_async: `k` products for each element of D, for every number of columns."""
     columns: Sequence[int] = INTEGER_COLUMNS if slots["dtype"] == "s32" else COLUMNS
     known = OPERANDS | {"sp_sel": f"imm({selector})"}

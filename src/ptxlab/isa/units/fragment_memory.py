@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from ..machine import AddressValue, Machine, Value
+from ..machine import AccessKind, AddressValue, Machine, Value, Vector
 from .layouts import Layout
 from .rearrangement import converge
-from .warp_mma import ALL_LANES, Vector
+from .warp_mma import ALL_LANES
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,16 @@ class StridedMatrix:
     layout: Layout
     by_rows: bool
     stride: Value | int
+    line: int = 0
+    """Bytes of a row that the hardware accesses at once, each time at a multiple of it; 0: registers of lanes."""
+
+    def require_lines(self, kind: AccessKind) -> None:
+        """Stop the lane unless the first line of the row of its group is aligned: then those of all rows are."""
+        if self.line * 8 // self.layout.bits > 2 or (self.line and self.has_pairs):
+            rows = self.k.cast(self.k.lane, "u64") >> 2
+            stride = self.stride if isinstance(self.stride, int) else self.k.cast(self.stride, "u64")
+            start = self.address + rows * stride * (self.layout.bits // 8)
+            self.k.require(start, self.line, kind)
 
     def offset(self, element: Element) -> Value:
         """Bytes from the first element to this one."""
@@ -70,6 +80,12 @@ class StridedMatrix:
         together = all(self._follow(head) for head in heads)
         return [(head[0], each) for head in heads] if together else [(one, 1) for one in found]
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether each two elements of a lane are adjacent in memory."""
+        found = elements_of(self.layout)
+        return all(self._follow(found[start : start + 2]) for start in range(0, len(found), 2))
+
     def _follow(self, elements: tuple[Element, ...]) -> bool:
         """Whether elements of a register are adjacent in memory."""
         minor = [one.column if self.by_rows else one.row for one in elements]
@@ -80,6 +96,7 @@ def load(matrix: StridedMatrix, registers: int) -> Vector:
     """The registers of a lane; if there are more than it takes, they repeat."""
     k = matrix.k
     k.collect(converge, ALL_LANES, (), (), aligned=True)
+    matrix.require_lines("load")
     found: list[Value] = []
     parts: list[Value] = []
     for element, count in matrix.runs():
@@ -97,6 +114,7 @@ def store(matrix: StridedMatrix, values: Vector) -> None:
     """Write the registers of a lane to memory."""
     k = matrix.k
     k.collect(converge, ALL_LANES, (), (), aligned=True)
+    matrix.require_lines("store")
     runs = matrix.runs()
     width = runs[0][1] * matrix.layout.bits
     parts = [part for value in values for part in ([value] if width >= 32 else k.unpack(value, f"b{width}"))]

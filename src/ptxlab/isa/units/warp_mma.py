@@ -16,7 +16,7 @@ from ptxlab.numbers.tensor_core import F16, F32, F32_SHORT, MANTISSA_BITS, NUMBE
 from ptxlab.numbers.tensor_core_models import Addition, Model, model_of
 
 from ..form import Modifiers
-from ..machine import Machine, Value
+from ..machine import Machine, Operand, Vector, elements
 from ..targets import target_named
 from ..undefined import following_mma
 from .fragment import ELEMENT_BITS
@@ -38,7 +38,6 @@ from .multiplication_scaled import UE4M3, UE8M0, ScaledMma, multiply_scaled
 if TYPE_CHECKING:
     from ..machine import Statics
 
-Vector = tuple[Value, ...]
 ALL_LANES = 0xFFFFFFFF
 UNUSED = (0,)  # a table that the function does not read
 
@@ -67,9 +66,9 @@ class WarpMma:
     """At most so many products in a step, where an instruction is done by several of a smaller shape."""
 
 
-def collect(k: Machine, mma: WarpMma, *operands: Vector | Value) -> Vector:
+def collect(k: Machine, mma: WarpMma, *operands: Operand) -> Vector:
     """Multiply the matrices that the warp holds: A, B, C, then what a sparse or scaled MMA needs besides."""
-    inputs = [value for operand in operands for value in (operand if isinstance(operand, tuple) else (operand,))]
+    inputs = [value for operand in operands for value in elements(operand)]
     function, statics = plan(mma, target_named(k.target).number)
     width = 64 if mma.dtype == "f64" else 32
     count = mma.fragments.d.registers * 32 // width
@@ -78,10 +77,9 @@ def collect(k: Machine, mma: WarpMma, *operands: Vector | Value) -> Vector:
     return k.collect(function, ALL_LANES, inputs, results, statics=statics, aligned=True, following=following)
 
 
-def words(values: Vector | Value) -> int:
+def words(values: Operand) -> int:
     """The 32-bit registers of an operand."""
-    parts = values if isinstance(values, tuple) else (values,)
-    return sum(-(-part.type.width // 32) for part in parts)
+    return sum(-(-part.type.width // 32) for part in elements(values))
 
 
 def mma_of(m: Modifiers, fragments: FragmentLayouts, a: Vector, b: Vector, c: Vector, **more: Any) -> WarpMma:

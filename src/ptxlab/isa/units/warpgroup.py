@@ -16,11 +16,11 @@ from ptxlab.numbers.tensor_core import F16, F32, F32_SHORT, NUMBER_OF
 from ptxlab.numbers.tensor_core_models import WARPGROUP
 
 from ..asynchronous import MatrixChunks
-from ..machine import Machine, Value
+from ..machine import Machine, Value, Vector
 from .descriptor import CHUNK, K_MAJOR, MN_MAJOR
 from .fragment import ELEMENT_BITS, extents
 from .layouts import Layout, accumulator, kept_of, metadata, multiplicand, width
-from .warp_mma import ALL_LANES, UNUSED, Vector, accumulation
+from .warp_mma import ALL_LANES, UNUSED, accumulation
 from .warpgroup_multiplication import (
     IN_REGISTERS,
     ROWS,
