@@ -248,7 +248,6 @@ def test_what_it_is_not_for() -> None:
 
 @pytest.mark.bulk(one_in=6)
 @needs_ptxas
-@pytest.mark.bulk(one_in=2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "plan", [pytest.param(p, marks=() if p.size == 128 and not p.packed else pytest.mark.bulk) for p in PLANS]

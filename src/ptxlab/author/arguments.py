@@ -63,7 +63,7 @@ def _check_structures(wanted: StructType, array: object) -> None:
         raise ValueError(f"elements of {dtype} have {size} bytes, those of `pointer[{wanted}]` have {wanted.size}")
 
 
-def _structure(type: StructType, value: Any) -> bytes:
+def _structure(type: StructType, value: object) -> bytes:
     if type.cls is not value.__class__:
         raise ValueError(f"a `{value.__class__.__name__}` is given, expected a `{type}`")
     data = bytearray(type.size)

@@ -6,7 +6,7 @@ a number that Python knows. Rows of the tile are as long as its swizzle; what is
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ptxlab.author.emit import emit
 from ptxlab.author.fragments import Fragment
@@ -25,7 +25,7 @@ K_BYTES = 32  # of a row of A or B: what one MMA multiplies, of sparse matrices 
 TCGEN05 = 100  # the first target that has `tcgen05` and not `wgmma`
 
 
-def descriptor(tile: Tile, row: int = 0, column: int = 0, copy: Any = 0, *, transposed: bool = False) -> Scalar:
+def descriptor(tile: Tile, row: int = 0, column: int = 0, copy: object = 0, *, transposed: bool = False) -> Scalar:
     """The descriptor of the matrix whose first element is there; `transposed` is what `trans_a` or `trans_b` says.
 
     Of a matrix that is not transposed, rows of the tile run along k.

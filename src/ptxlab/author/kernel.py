@@ -137,7 +137,7 @@ class Kernel(Launchable):
         """Give a variable a value, as `ptxlab.ir.Module.set` does."""
         self.module.set(name, value, dtype)
 
-    def get(self, name: str, dtype: Any = None, device: str = "auto") -> Any:
+    def get(self, name: str, dtype: object = None, device: str = "auto") -> Any:
         """A copy of a variable, as `ptxlab.ir.Module.get` gives it."""
         return self.module.get(name, dtype, device)
 
@@ -179,7 +179,7 @@ class Kernel(Launchable):
 
 
 @overload
-def kernel(function: Callable[..., Any], /) -> Kernel: ...
+def kernel(function: Callable[..., object], /) -> Kernel: ...
 
 
 @overload
@@ -189,7 +189,7 @@ def kernel(
 
 
 def kernel(
-    function: Callable[..., Any] | None = None,
+    function: Callable[..., object] | None = None,
     /,
     *,
     target: str = "sm_80",

@@ -37,7 +37,7 @@ class Module:
             refuse("unknown-target", f"there is no target `{target}`", position=position)
         self.program = TracedModule(target, version_of(version, position), address_size, lines, tuple(options), untyped)
 
-    def kernel(self, function: Callable[..., Any] | None = None, **directives: int | Sequence[int]) -> Any:
+    def kernel(self, function: Callable[..., object] | None = None, **directives: int | Sequence[int]) -> Any:
         """Make a Python function a kernel of this module; keywords are directives, `maxntid=256`."""
         position = here()
         chosen = {name: numbers_of(name, value, position) for name, value in directives.items()}
@@ -88,7 +88,7 @@ class Module:
         """Give a variable a value, as `ptxlab.ir.Module.set` does."""
         self.module.set(name, value, dtype)
 
-    def get(self, name: str, dtype: Any = None, device: str = "auto") -> Any:
+    def get(self, name: str, dtype: object = None, device: str = "auto") -> Any:
         """A copy of a variable, as `ptxlab.ir.Module.get` gives it."""
         return self.module.get(name, dtype, device)
 

@@ -31,7 +31,7 @@ _RELATIONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!
 _SIGNED_MATTERS = frozenset(("//", "%", *_RELATIONS.values()))  # where -1 and 0xffffffff are not the same
 
 
-def binary(symbol: str, a: Any, b: Any, out: Any = None) -> Any:
+def binary(symbol: str, a: object, b: object, out: object = None) -> Any:
     """`a + b` and its like."""
     a, b = (side._made() if isinstance(side, Negation) else side for side in (a, b))
     cls = _common(symbol, a, b)
@@ -94,7 +94,7 @@ def _ambiguous(symbol: str, type: Any, why: str, names: list[str]) -> NoReturn:
     refuse("ambiguous-operator", message, helps=[f"write {said}"])
 
 
-def _common(symbol: str, a: Any, b: Any) -> type[Any]:
+def _common(symbol: str, a: object, b: object) -> type[Any]:
     """The class of both sides."""
     sides = [side for side in (a, b) if isinstance(side, Register)]
     assert sides
@@ -192,7 +192,7 @@ def refuse_operator(symbol: str, a: Register, *helps: str) -> NoReturn:
     refuse("no-operator", f"no instruction computes `{symbol}` on `{a.type.name}`", helps=helps)
 
 
-def compare(relation: str, a: Any, b: Any) -> Any:
+def compare(relation: str, a: object, b: object) -> Any:
     """`a < b` and its like: a predicate. Floats compare as Python's do: a NaN equals nothing, itself included."""
     symbol = _RELATIONS[relation]
     cls = _common(symbol, a, b)

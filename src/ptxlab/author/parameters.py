@@ -168,7 +168,7 @@ def _is_unknown(annotation: str, problem: Exception) -> bool:
     return (getattr(problem, "name", None) or annotation) in annotation
 
 
-def return_types(annotation: Any, position: SourcePosition) -> list[object]:
+def return_types(annotation: object, position: SourcePosition) -> list[object]:
     """What a device function returns: numbers, and structures with fields."""
     if annotation is None or annotation is type(None):
         return []

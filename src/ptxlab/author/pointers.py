@@ -152,7 +152,7 @@ class Pointer(Operand):
             refuse("immediate-range", f"no two addresses are {offset} bytes apart")
         return self._moved(register, symbol, offset)
 
-    def __add__(self, index: Any) -> Pointer:
+    def __add__(self, index: object) -> Pointer:
         return self._lend(self._advance([(index, self.size)]))
 
     __radd__ = __add__
@@ -191,7 +191,7 @@ class Pointer(Operand):
             refuse("no-operator", "no instruction subtracts an index from a pointer", helps=["add a negative index"])
         return _whole(index)
 
-    def __iadd__(self, index: Any) -> Self:
+    def __iadd__(self, index: object) -> Self:
         """Move the pointer itself: its register is written."""
         if self.register is None or self.symbol is not None:
             refuse("no-operator", "an array stays where it is", helps=["`p = array.copy()` is a pointer to it"])
@@ -216,10 +216,10 @@ class Pointer(Operand):
             refuse("not-an-index", f"a pointer takes one index, {len(indices)} given")
         return self._advance([(indices[0], self.size)])
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         return self._element(index if isinstance(index, tuple) else (index,)).load()
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         self._element(index if isinstance(index, tuple) else (index,)).store(value)
 
     def _uncounted(self) -> NoReturn:

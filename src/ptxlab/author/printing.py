@@ -89,7 +89,7 @@ def _fitting(argument: object) -> list[str]:
     return [f"`{letter if type.kind == 'f' or type.width < 64 else f'%ll{letter[1]}'}` prints a `{type.name}`"]
 
 
-def _widened(argument: Any) -> Any:
+def _widened(argument: object) -> Any:
     """A register as wide as C passes it."""
     if isinstance(argument, Pointer):
         address = argument.address

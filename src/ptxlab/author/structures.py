@@ -21,7 +21,7 @@ from ptxlab.author.values import Scalar
 class struct(Structure):  # noqa: N801 - used in annotations beside `f32`
     """`struct[24, 8]` has 24 bytes, aligned to 8; a subclass names its fields, laid out as in C."""
 
-    def __class_getitem__(cls, item: Any) -> StructType:
+    def __class_getitem__(cls, item: object) -> StructType:
         size, align = item if isinstance(item, tuple) else (item, 8)
         return StructType(size, align)
 
@@ -58,7 +58,7 @@ def tensor_maps(count: int) -> StructType:
     return StructType(128 * count, 64)
 
 
-def structure_of(annotation: Any, position: SourcePosition) -> Any:
+def structure_of(annotation: object, position: SourcePosition) -> Any:
     """What an annotation means: a subclass of `struct` is its layout, all others are themselves."""
     if not (isinstance(annotation, type) and issubclass(annotation, struct)):
         return annotation
@@ -144,7 +144,7 @@ def _described(value: object) -> str:
     return f"a `{type(value).__name__}`" if isinstance(value, struct) else describe(value)
 
 
-def has_fields(annotation: Any) -> bool:
+def has_fields(annotation: object) -> bool:
     """Whether every byte of a value has a name and a type, so that registers can hold it."""
     if not isinstance(annotation, StructType):
         return True

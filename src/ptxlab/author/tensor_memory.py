@@ -37,7 +37,7 @@ class TensorMemory:
         """The address of the 32 lanes that a warp reads and writes, from a column on; `warp` counts from 0 to 3."""
         return self._at(self.address + (warp << LANES), column)
 
-    def _at(self, address: u32, column: Any) -> Any:
+    def _at(self, address: u32, column: object) -> Any:
         if not isinstance(column, int):
             return raw.at((address + column).view(b32), 0)
         if not 0 <= column < self.columns:

@@ -178,7 +178,7 @@ class TilePointer(Pointer):
                 helps=["`tile.at(row, column)` computes any address"],
             )
 
-    def __add__(self, index: Any) -> Pointer:
+    def __add__(self, index: object) -> Pointer:
         if self.tile.swizzle is not None:
             self._refuse_counting()
         return super().__add__(index)

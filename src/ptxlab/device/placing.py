@@ -159,7 +159,7 @@ def _is_address(value: object) -> bool:
     return value is None or _is_memory(value)
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     if isinstance(value, PointerArray):
         return False
     return _is_memory(value) or getattr(getattr(value, "dtype", None), "names", None) is not None

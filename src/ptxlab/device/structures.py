@@ -57,7 +57,7 @@ def leaves(value: object) -> Iterator[Any]:
         yield from leaves(part)
 
 
-def map_leaves(change: Callable[[Any], Any], value: object) -> Any:
+def map_leaves(change: Callable[[object], object], value: object) -> Any:
     """The argument with each of its leaves changed.
 
     >>> map_leaves(lambda leaf: leaf + 1, (1, {128: [2]}))

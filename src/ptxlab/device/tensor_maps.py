@@ -121,7 +121,7 @@ def address_in(encoded: bytes | bytearray) -> int:
 
 
 def tensor_map(
-    array: Any,
+    array: object,
     box: Sequence[int],
     *,
     swizzle: str | None = None,
@@ -152,7 +152,7 @@ def tensor_map(
 
 
 def im2col_map(
-    array: Any,
+    array: object,
     channels: int,
     pixels: int,
     *,

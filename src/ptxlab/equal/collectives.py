@@ -166,7 +166,7 @@ def _small_elements(nodes: Nodes, registers: Codes, layout: Layout, type: str) -
     )
 
 
-def product_nodes(nodes: Nodes, text: str, type: str, a: Ids, b: Ids, c: Ids | None, detail: Any = None) -> Ids:
+def product_nodes(nodes: Nodes, text: str, type: str, a: Ids, b: Ids, c: Ids | None, detail: object = None) -> Ids:
     """The nodes of A·Bᵀ + C, by matrix, row and column; A and B have a row of K elements for each of theirs."""
     count, rows, depth = a.shape
     columns = b.shape[1]
@@ -215,7 +215,7 @@ def multiply(turn: Turn) -> None:
     warps.write(spread(turn, made, layout, "d"))
 
 
-def _extra(m: Any) -> list[str]:
+def _extra(m: object) -> list[str]:
     """Modifiers that change what an MMA computes."""
     return [name for name in ("satfinite", "xor", "and", "popc") if getattr(m, name, None)]
 

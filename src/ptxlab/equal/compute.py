@@ -33,7 +33,9 @@ class Computation:
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
 
-    def run(self, steps: Steps, operands: Callable[[Any, Type], Codes], threads: Ids) -> dict[tuple[str, int], Codes]:
+    def run(
+        self, steps: Steps, operands: Callable[[object, Type], Codes], threads: Ids
+    ) -> dict[tuple[str, int], Codes]:
         """The results; `operands` gives the codes of an operand, as wide as a type."""
         values: list[Codes] = []
         for step in steps.steps:

@@ -29,7 +29,15 @@ def chunks(offset: Any, descriptor: int, rows: int, count: int, major: int) -> I
 
 
 def in_shared(
-    turn: Turn, block: int, start: tuple[Any, int], major: int, lines: Ids, depth: int, bits: int, each: int, type: str
+    turn: Turn,
+    block: int,
+    start: tuple[object, int],
+    major: int,
+    lines: Ids,
+    depth: int,
+    bits: int,
+    each: int,
+    type: str,
 ) -> Ids:
     """Rows of A, or columns of B, in shared memory: `start` is the function of the chunks, and the descriptor."""
     k, line, last = np.arange(depth), lines[:, None], int(lines[-1]) + 1

@@ -151,7 +151,7 @@ class Nodes:
             self.origins.append(origin)
         self.place = self._places[origin]
 
-    def operation(self, kind: str, text: str, type: str, width: int, detail: Any = None) -> int:
+    def operation(self, kind: str, text: str, type: str, width: int, detail: object = None) -> int:
         """The number of an operation."""
         key = kind, text, type, width
         if key not in self._numbers:
@@ -172,7 +172,7 @@ class Nodes:
         words = np.stack([bits, bits ^ np.uint64(0x5851F42D4C957F2D)])
         return self._append(number, [words], (bits.view(np.int64),), None, is_leaf=True)
 
-    def inputs(self, name: str, count: int, type: str, width: int, detail: Any = None) -> Ids:
+    def inputs(self, name: str, count: int, type: str, width: int, detail: object = None) -> Ids:
         """Nodes of the elements of an array."""
         number = self.operation("input", name, type, width, detail)
         at = np.arange(count, dtype=np.uint64)

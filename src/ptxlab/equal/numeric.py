@@ -89,7 +89,7 @@ def _rounded(array: NamedArray, numbers: Numbers) -> npt.NDArray[Any]:
 
 
 def _run(
-    sides: Sequence[Any], arrays: Sequence[NamedArray], measured: Measured, symbols: dict[str, NamedArray]
+    sides: Sequence[object], arrays: Sequence[NamedArray], measured: Measured, symbols: dict[str, NamedArray]
 ) -> Measured:
     """What the kernels give for these inputs: the error against real numbers, and how far apart they are."""
     errors, results = [], []

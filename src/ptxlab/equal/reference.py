@@ -142,7 +142,7 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
         self.ids = self.ids.copy()
         self.ids[key] = Symbols.of(self.nodes, value).ids
 
-    def astype(self, *_: Any, **__: Any) -> Symbols:
+    def astype(self, *_: object, **__: object) -> Symbols:
         return self
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -156,20 +156,20 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
     def sum(self, axis: Any = None, keepdims: bool = False, **named: Any) -> Symbols:
         return self._reduce("add", *_axes(axis, keepdims, named))
 
-    def prod(self, axis: Any = None, keepdims: bool = False, **named: Any) -> Symbols:
+    def prod(self, axis: object = None, keepdims: bool = False, **named: object) -> Symbols:
         return self._reduce("mul", *_axes(axis, keepdims, named))
 
     def max(self, axis: Any = None, keepdims: bool = False, **named: Any) -> Symbols:
         return self._reduce("max", *_axes(axis, keepdims, named))
 
-    def min(self, axis: Any = None, keepdims: bool = False, **named: Any) -> Symbols:
+    def min(self, axis: object = None, keepdims: bool = False, **named: object) -> Symbols:
         return self._reduce("min", *_axes(axis, keepdims, named))
 
-    def mean(self, axis: Any = None, keepdims: bool = False, **named: Any) -> Symbols:
+    def mean(self, axis: object = None, keepdims: bool = False, **named: object) -> Symbols:
         total = self._reduce("add", *_axes(axis, keepdims, named))
         return _apply(self.nodes, "div", total, Symbols.of(self.nodes, self.size // max(total.size, 1)))
 
-    def var(self, axis: Any = None, keepdims: bool = False, ddof: int = 0, **named: Any) -> Symbols:
+    def var(self, axis: object = None, keepdims: bool = False, ddof: int = 0, **named: object) -> Symbols:
         axis, keepdims = _axes(axis, keepdims, named)
         rest = _apply(self.nodes, "sub", self, self.mean(axis, True))
         total = _apply(self.nodes, "mul", rest, rest).sum(axis, keepdims)
@@ -184,7 +184,7 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
             found[at] = _apply(self.nodes, "add", *(Symbols(self.nodes, found[one]) for one in (at - 1, at))).ids
         return Symbols(self.nodes, np.moveaxis(found, 0, axis))
 
-    def __array__(self, *_: Any, **__: Any) -> npt.NDArray[Any]:
+    def __array__(self, *_: object, **__: object) -> npt.NDArray[Any]:
         raise TypeError("equal: the function asks for the values of an input")
 
     # What NumPy does with them.
@@ -252,7 +252,7 @@ def _apply(nodes: Nodes, word: str, *given: Symbols) -> Symbols:
     return Symbols(nodes, nodes.add(operation, *(np.ascontiguousarray(one).ravel() for one in ids)).reshape(shape))
 
 
-def _matmul(nodes: Nodes, a: Any, b: Any) -> Symbols:
+def _matmul(nodes: Nodes, a: object, b: object) -> Symbols:
     one, other = Symbols.of(nodes, a).ids, Symbols.of(nodes, b).ids
     vector = one.ndim == 1, other.ndim == 1
     one, other = (one[None] if vector[0] else one), (other[:, None] if vector[1] else other)
@@ -313,7 +313,7 @@ _MADE: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def _einsum(nodes: Nodes, subscripts: str, a: Any, b: Any) -> Symbols:
+def _einsum(nodes: Nodes, subscripts: str, a: object, b: object) -> Symbols:
     """Two operands, one product: rows that are summed over go last."""
     left, _, out = subscripts.replace(" ", "").partition("->")
     first, second = left.split(",")

@@ -101,7 +101,7 @@ class Inputs:
         return of_bytes(np.frombuffer(np.ascontiguousarray(array.data).tobytes(), np.uint8))
 
 
-def arrays_in(value: Any) -> Iterator[Any]:
+def arrays_in(value: object) -> Iterator[Any]:
     """The arrays in an argument."""
     if isinstance(value, TensorMap):
         yield from arrays_in(value.array)

@@ -23,7 +23,7 @@ from ptxlab.toolchain.process import on_path
 DEFAULT_TARGET = "sm_90a"
 
 
-def from_framework(given: Any, target: str = DEFAULT_TARGET, signature: Any = None) -> ir.Module:
+def from_framework(given: object, target: str = DEFAULT_TARGET, signature: object = None) -> ir.Module:
     """The module of a kernel of Triton, CuTe DSL, Numba, CuPy or torch.
 
     Triton's compiled kernels and CuTe's compiled functions have their PTX. A kernel of Numba is compiled for `target`:

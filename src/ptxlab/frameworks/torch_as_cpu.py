@@ -35,7 +35,7 @@ class Machine:
     def wait(self) -> None:
         """Wait for what was launched."""
 
-    def owner(self, tensor: Any) -> int:
+    def owner(self, tensor: object) -> int:
         """The GPU that a tensor is on."""
         return 0
 
@@ -47,7 +47,7 @@ class Machine:
         """Call a function of torch; `is_for_gpu` if its arguments name a GPU."""
         return function(*args, **named)
 
-    def to_gpu(self, tensor: Any) -> Any:
+    def to_gpu(self, tensor: object) -> Any:
         """A tensor on a GPU, where every tensor is."""
         return tensor
 
@@ -55,7 +55,7 @@ class Machine:
         """A copy of a tensor on the host."""
         return tensor.clone()
 
-    def record_stream(self, tensor: Any, stream: Any) -> None:
+    def record_stream(self, tensor: object, stream: object) -> None:
         """Keep the memory of a tensor until a stream has done with it."""
 
 

@@ -82,7 +82,7 @@ def is_ready(tensor: Any, gpu: int) -> bool:
     return bool(tensor.is_cuda and tensor.is_contiguous() and tensor.get_device() == gpu)
 
 
-def host_view(value: Any) -> Any:
+def host_view(value: object) -> Any:
     """A NumPy array of the bytes of an array in the host's memory that is not NumPy's; other values as they are."""
     if isinstance(value, TensorMap):
         return replace(value, array=host_view(value.array))

@@ -67,7 +67,7 @@ def _destroy(driver: Any, executable: object) -> None:
 
 
 @contextmanager
-def graph(number: int = 0, stream: Any = None) -> Iterator[Graph]:
+def graph(number: int = 0, stream: object = None) -> Iterator[Graph]:
     """Record the launches on a GPU inside, instead of running them.
 
         with gpu.graph() as steps:

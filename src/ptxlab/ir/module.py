@@ -135,7 +135,7 @@ class Module(Node):
         """
         _variables().set(self, name, value, dtype)
 
-    def get(self, name: str, dtype: Any = None, device: str = "auto") -> ndarray[Any, Any]:
+    def get(self, name: str, dtype: object = None, device: str = "auto") -> ndarray[Any, Any]:
         """A copy of a variable, with the declared type and shape; what was declared as bytes may have another `dtype`.
 
         Every device has variables of its own. "auto" reads those where a kernel of the module ran last, "cpu" the

@@ -114,7 +114,7 @@ def explore(
     kernel: ir.Function,
     grid: Extent,
     block: Extent,
-    args: Sequence[Any] = (),
+    args: Sequence[object] = (),
     *,
     shared: int = 0,
     cluster: Extent | None = None,

@@ -24,14 +24,14 @@ OWN = ("shared", "cluster", "cooperative", "overlap")  # options that each grid 
 
 
 def launch_chain(
-    *grids: Sequence[Any],
+    *grids: Sequence[object],
     device: str = "auto",
     detectors: bool | Iterable[str] = True,
     seed: int = 0,
     seeds: int | Iterable[int] | None = None,
     on_error: str = "raise",
     timeout: float | None = None,
-    stream: Any = None,
+    stream: object = None,
 ) -> list[Result]:
     """Run grids in order, each of which may start before the one before it is complete; a `Result` for each.
 
@@ -143,7 +143,7 @@ def _emulate(links: Sequence[Link], seeds: int | Iterable[int] | None) -> list[R
     return results
 
 
-def _run(links: Sequence[Link], values: Sequence[Sequence[Any]]) -> list[Result]:
+def _run(links: Sequence[Link], values: Sequence[Sequence[object]]) -> list[Result]:
     grids = [
         Grid(context_of(module).emulated(module), link.kernel, args, link.options)
         for link, args in zip(links, values, strict=True)

@@ -91,7 +91,7 @@ def mirror(args: Sequence[object], gpu: Gpu) -> tuple[list[Any], list[tuple[Arra
 
     copies: dict[tuple[int, int], tuple[ArrayMemory, Any]] = {}
 
-    def mirrored(value: Any) -> Any:
+    def mirrored(value: object) -> Any:
         memory = memory_of(value.array if isinstance(value, TensorMap) else value)
         if memory is None or memory.gpu is None:
             return host_view(value)

@@ -145,7 +145,7 @@ def attention_backward(
     return dq, dk, dv
 
 
-def any_given(*arrays: Any) -> bool:
+def any_given(*arrays: object) -> bool:
     """Whether some of what may be left out is given."""
     for one in arrays:  # noqa: SIM110 - `any` of a generator takes three times as long
         if one is not None:
@@ -171,7 +171,7 @@ def _backward_of_tensors(
     return tuple(_backward.compute((q, k, v, o, do, lse), THREE, (causal, window, ordered)))
 
 
-def _keep_for_gradients(ctx: Context, inputs: Sequence[Any], output: Sequence[Tensor]) -> None:
+def _keep_for_gradients(ctx: Context, inputs: Sequence[object], output: Sequence[Tensor]) -> None:
     q, k, v, ctx.causal, ctx.window = inputs
     ctx.save_for_backward(q, k, v, *output)
     ctx.mark_non_differentiable(output[1])

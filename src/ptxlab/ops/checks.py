@@ -105,7 +105,7 @@ def times(shape: Sequence[int]) -> str:
     return " by ".join(map(str, shape)) + (" long" if len(shape) == 1 else "")
 
 
-def named(activation: Any) -> Any:
+def named(activation: object) -> Any:
     """The name of an activation; a function has no gradient, and is not a value that a graph of torch or JAX holds."""
     if callable(activation):
         raise TypeError(

@@ -151,9 +151,9 @@ def of_tensors(
     w1: Array,
     w2: Array,
     activation: str = "silu",
-    scale_x: Any = None,
-    scale_w1: Any = None,
-    scale_w2: Any = None,
+    scale_x: object = None,
+    scale_w1: object = None,
+    scale_w2: object = None,
 ) -> Any:
     """The operator: `gated_matmul` without `out`."""
     is_plain = scale_x is scale_w1 is scale_w2 is None

@@ -137,7 +137,7 @@ def prepare(given: Sequence[Array], written: Sequence[object], how: tuple[bool, 
     return Call([made], steps, [left, weights, ends, *scales, target])
 
 
-def prepare_inner(given: Sequence[object], out: Any, read: Sequence[Matrix], accumulate: bool) -> Call:
+def prepare_inner(given: Sequence[object], out: object, read: Sequence[Matrix], accumulate: bool) -> Call:
     """The same, of groups along k."""
     left, right, ends = read
     if len(given) > 3 or left.size == 1:
@@ -222,7 +222,7 @@ def describe(a: Any, b: Any, offsets: Any, *scales: object) -> Any:
 
 
 def of_tensors(
-    a: object, b: object, offsets: object, scale_a: Any = None, scale_b: Any = None, clear_rest: bool = False
+    a: object, b: object, offsets: object, scale_a: object = None, scale_b: object = None, clear_rest: bool = False
 ) -> Any:
     """The operator: `grouped_matmul` without `out`."""
     given = (a, b, offsets) if scale_a is scale_b is None else (a, b, offsets, scale_a, scale_b)

@@ -327,7 +327,7 @@ def _packed_attention(how: Masks, has: tuple[bool, bool]) -> Callable[..., Any]:
 
 
 def packed_attention_backward(
-    given: Sequence[Any], starts: tuple[object, ...], how: tuple[bool, int, bool, float], of_heads: OfHeads
+    given: Sequence[object], starts: tuple[object, ...], how: tuple[bool, int, bool, float], of_heads: OfHeads
 ) -> tuple[object, ...]:
     """As `ptxlab.kernels.attention_backward` of packed sequences; then the gradient of sinks, or None."""
     made = [shaped(one.shape, one.dtype) for one in _present((*given[1:4], of_heads[1]))]

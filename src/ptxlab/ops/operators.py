@@ -190,12 +190,12 @@ class Operator:
             self._differentiable = type(self.name, (function,), {at: staticmethod(one) for at, one in parts.items()})
         return self._differentiable
 
-    def _compute(self, *given: Any) -> Any:
+    def _compute(self, *given: object) -> Any:
         """Compute it, or let the next transform of `torch.func` see it."""
         return self(*given) if _any_without_memory(given) else self.function(*given)
 
 
-def _any_without_memory(given: Sequence[Any]) -> bool:
+def _any_without_memory(given: Sequence[object]) -> bool:
     """Whether one of these is a tensor without memory."""
     for one in given:  # noqa: SIM110 - `any` of a generator takes longer, and every call asks
         if _is_tensor(one) and has_no_memory(one):

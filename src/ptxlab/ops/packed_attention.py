@@ -256,7 +256,7 @@ def _backward_of_tensors(
     return [one for one in found if one is not None]
 
 
-def _keep_for_gradients(ctx: Context, inputs: Sequence[Any], output: Sequence[Tensor]) -> None:
+def _keep_for_gradients(ctx: Context, inputs: Sequence[object], output: Sequence[Tensor]) -> None:
     q, k, v, queries, keys, ctx.causal, ctx.window, ctx.softcap, slopes, sinks = inputs
     ctx.save_for_backward(q, k, v, *output, queries, keys, slopes, sinks)
     ctx.mark_non_differentiable(output[1])

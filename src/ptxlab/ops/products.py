@@ -56,7 +56,12 @@ SCHEMA = (
 
 
 def matmul_of_tensors(
-    a: Any, b: Any, bias: Any = None, activation: Any = None, residual: Any = None, allow_tf32: bool = False
+    a: object,
+    b: object,
+    bias: object = None,
+    activation: object = None,
+    residual: object = None,
+    allow_tf32: bool = False,
 ) -> Any:
     """The operator: `matmul` without `out`."""
     given = (a, b) if bias is residual is None else (a, b, bias, residual)

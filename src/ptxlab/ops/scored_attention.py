@@ -87,7 +87,7 @@ def _backward_of_tensors(
     return [one for one in _backward.compute(arrays, FOUR, how) if one is not None]
 
 
-def _keep_for_gradients(ctx: Context, inputs: Sequence[Any], output: Sequence[Tensor]) -> None:
+def _keep_for_gradients(ctx: Context, inputs: Sequence[object], output: Sequence[Tensor]) -> None:
     *arrays, ctx.causal, ctx.window, ctx.softcap = inputs
     ctx.save_for_backward(*arrays, *output)
     ctx.mark_non_differentiable(output[1])

@@ -94,7 +94,7 @@ class Capture:
         })  # fmt: skip
         return Result()
 
-    def argument(self, value: Any) -> dict[str, Any]:
+    def argument(self, value: object) -> dict[str, Any]:
         """An argument as plain values."""
         if value is None:
             return {}
@@ -155,7 +155,7 @@ def address_of(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _number(stream: Any) -> int:
+def _number(stream: object) -> int:
     return int(stream if isinstance(stream, int) else getattr(stream, "cuda_stream", 1))
 
 
@@ -183,7 +183,7 @@ class LoadedSubmission:
             raise RefusedError("no-kernel", f"{path.name} defines no `{entry}`")
         self.function: Callable[..., Any] = found
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+    def answer(self, request: dict[str, object]) -> dict[str, Any]:
         """The launches at some sizes; of two calls with other data, which must be alike."""
         arrays, call = self._of_problem(request) if self.problem is not None else self._of_task(request)
         answers = []
@@ -198,7 +198,7 @@ class LoadedSubmission:
         self._compare(*answers)
         return answers[0] | {"patched": list(_replaced(self.known))}
 
-    def _of_task(self, request: dict[str, Any]) -> tuple[dict[str, Any], Call]:
+    def _of_task(self, request: dict[str, object]) -> tuple[dict[str, Any], Call]:
         """The arrays of a task, and what calls `launch`."""
         arrays, given = _arguments(request)
 
@@ -281,7 +281,7 @@ def _follow_extensions(target: str) -> None:
     torch.use_deterministic_algorithms(True)  # fills what `torch.empty` makes
     extensions = import_module("torch.utils.cpp_extension")
 
-    def refuse(*_: Any, **__: Any) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise RefusedError("unsupported", "an extension of files (`load`): use `load_inline`, or submit its kernels as "
                            "a .cu file, with `// launch:` lines")  # fmt: skip
 
@@ -297,7 +297,7 @@ def captured(capture: Capture, problem: Any = None) -> Iterator[None]:
             import_module("triton")
     keep = Arrays.address
 
-    def kept(self: Arrays, value: Any, name: str = "a tensor") -> int:
+    def kept(self: Arrays, value: object, name: str = "a tensor") -> int:
         capture.memory.kept.append(value)  # so that its memory is not given to another tensor
         return keep(self, value, name)
 
@@ -327,7 +327,7 @@ def _functions() -> dict[tuple[str, str], Any]:
     }
 
 
-def _replaced(known: dict[tuple[str, str], Any]) -> Iterator[str]:
+def _replaced(known: dict[tuple[str, str], object]) -> Iterator[str]:
     """The functions that are others now."""
     for (name, key), value in known.items():
         if vars(sys.modules[name]).get(key, value) is not value:

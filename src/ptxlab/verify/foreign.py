@@ -42,7 +42,7 @@ def torch() -> Any:
         raise TaskError("the problem is written with torch, which is not installed") from None
 
 
-def leaves(data: Any) -> list[Any]:
+def leaves(data: object) -> list[Any]:
     """The tensors in nested lists, tuples and dictionaries, in order."""
     if hasattr(data, "untyped_storage"):
         return [data]
@@ -50,7 +50,7 @@ def leaves(data: Any) -> list[Any]:
     return [one for value in values for one in leaves(value)]
 
 
-def rebuilt(data: Any, tensors: Iterator[Any]) -> Any:
+def rebuilt(data: object, tensors: Iterator[object]) -> Any:
     """The same structure with other tensors."""
     if hasattr(data, "untyped_storage"):
         return next(tensors)

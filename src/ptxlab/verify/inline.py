@@ -18,7 +18,7 @@ from ptxlab.toolchain.tools import can_find
 from ptxlab.verify.host_code import REAL, WHOLE, InlineError, constants, functions
 
 
-def _cast(type: str, value: Any) -> Any:
+def _cast(type: str, value: object) -> Any:
     """A number as a type has it."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return int(value) if type in WHOLE else float(value) if type in REAL else value
@@ -108,11 +108,11 @@ class _Library:
         return call
 
 
-def _wrapped(value: Any) -> Any:
+def _wrapped(value: object) -> Any:
     return _Tensor(value) if hasattr(value, "__array_interface__") or hasattr(value, "untyped_storage") else value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, list):
         return [_plain(one) for one in value]
     return value.own if isinstance(value, _Tensor) else value
@@ -144,7 +144,7 @@ class Extension(SimpleNamespace):
             setattr(self, name, partial(self._call, names[name]))
 
     @staticmethod
-    def _call(function: Callable[..., Any], *given: Any) -> Any:
+    def _call(function: Callable[..., object], *given: object) -> Any:
         """A host function with tensors of Python; names that it has in C++ alone are not known."""
         try:
             return _plain(function(*map(_wrapped, given)))

@@ -41,7 +41,7 @@ class PythonProcess:
                                     env=environment, start_new_session=True)  # fmt: skip
         self.rest = b""
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, request: dict[str, object]) -> dict[str, Any]:
         """What it launches; `SubmissionError` if it fails, says too much, or takes too long."""
         assert self.process.stdin is not None
         try:
@@ -89,14 +89,14 @@ _CALL = {"text": str, "name": str, "entry": str, "grid": list, "block": list, "a
          "cooperative": bool}  # fmt: skip
 
 
-def _checked(said: dict[str, Any]) -> dict[str, Any]:
+def _checked(said: dict[str, object]) -> dict[str, Any]:
     """An answer of the right form: the submission may have written it."""
     if not _is_answer(said):
         raise SubmissionError("python-failed", "its process gave an answer of another form")
     return said
 
 
-def _is_answer(said: dict[str, Any]) -> bool:
+def _is_answer(said: dict[str, object]) -> bool:
     calls, spaces = said.get("calls"), said.get("workspaces")
     if not isinstance(calls, list) or not isinstance(spaces, dict) or not isinstance(said.get("patched", []), list):
         return False
@@ -110,7 +110,7 @@ def _is_answer(said: dict[str, Any]) -> bool:
     return all(map(_is_call, calls)) and all(map(_is_workspace, spaces.values()))
 
 
-def _is_call(call: Any) -> bool:
+def _is_call(call: object) -> bool:
     if not isinstance(call, dict) or not all(isinstance(call.get(key), type) for key, type in _CALL.items()):
         return False
     extents = [*call["grid"], *call["block"], *(call.get("cluster") or [])]

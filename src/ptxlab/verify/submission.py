@@ -159,7 +159,7 @@ def _names(args: Sequence[Any]) -> Iterator[tuple[str, int]]:
         yield from _names(list(one.get("offsets", {}).values()))
 
 
-def _argument(given: Reference, memory: Mapping[str, Any]) -> Any:
+def _argument(given: Reference, memory: Mapping[str, object]) -> Any:
     """An argument of a launch."""
     if "array" in given:
         found = memory[given["array"]]
@@ -275,7 +275,9 @@ class FileSubmission(Submission):
         except FormulaError as wrong:
             raise SubmissionError("no-launch", str(wrong)) from None
 
-    def _call(self, entry: str, options: Mapping[str, str], sizes: Sizes, spaces: Mapping[str, Any]) -> PlannedLaunch:
+    def _call(
+        self, entry: str, options: Mapping[str, str], sizes: Sizes, spaces: Mapping[str, object]
+    ) -> PlannedLaunch:
         def extent(key: str, default: str) -> tuple[int, ...]:
             return tuple(evaluate(one, sizes) for one in split(options.get(key, default)))
 
@@ -285,7 +287,7 @@ class FileSubmission(Submission):
         return PlannedLaunch(self.module, entry, extent("grid", "1"), extent("block", "1"), args,
                     extent("shared", "0")[0], cluster, bool(extent("cooperative", "0")[0]))  # fmt: skip
 
-    def _reference(self, name: str, sizes: Sizes, spaces: Mapping[str, Any]) -> Reference:
+    def _reference(self, name: str, sizes: Sizes, spaces: Mapping[str, object]) -> Reference:
         known = {one.name: one for one in self.task.arguments}
         found = known.get(name)
         if isinstance(found, Array) or name in spaces:

@@ -243,7 +243,7 @@ class Task:
         return {name: np.broadcast_to(np.asarray(one), shapes[name]) for name, one in found.items() if name in shapes}
 
 
-def named_by(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def named_by(function: Callable[..., object], given: Mapping[str, object]) -> dict[str, Any]:
     """Those arguments that a function names."""
     wanted = inspect.signature(function).parameters.values()
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in wanted):

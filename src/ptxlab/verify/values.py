@@ -39,12 +39,12 @@ class Difference:
         return cls(len(flat), wrong.size, tuple(places), is_range, last, value, wanted[first], left)
 
 
-def is_same(found: Any, values: Any, tolerance: float) -> bool:
+def is_same(found: object, values: object, tolerance: float) -> bool:
     """Whether all are these values, also those next to 0."""
     return not _wrong(found, values, tolerance, least=0.0).any()
 
 
-def compare(found: Any, before: Any, wanted: Any, tolerance: float) -> Difference | None:
+def compare(found: object, before: object, wanted: object, tolerance: float) -> Difference | None:
     """Where an array differs from what is wanted; None if nowhere."""
     wrong = _wrong(found, wanted, tolerance)
     if not wrong.any():
@@ -54,7 +54,7 @@ def compare(found: Any, before: Any, wanted: Any, tolerance: float) -> Differenc
     return Difference.between(np.asarray(found), np.broadcast_to(np.asarray(wanted), wrong.shape), wrong, unwritten)
 
 
-def _wrong(found: Any, wanted: Any, tolerance: float, least: float = 1.0) -> Any:
+def _wrong(found: object, wanted: object, tolerance: float, least: float = 1.0) -> Any:
     """Which elements are wrong; `least` is what the tolerance is multiplied by for an expected 0."""
     array = np.asarray(found)
     exact = np.broadcast_to(np.asarray(wanted), array.shape)

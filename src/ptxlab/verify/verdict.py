@@ -126,7 +126,7 @@ class Verdict:
         return html(self)
 
 
-def _object(**properties: Any) -> dict[str, Any]:
+def _object(**properties: object) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 

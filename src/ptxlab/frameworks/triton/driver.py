@@ -106,7 +106,7 @@ class EmulatorDriver:
         """For launchers in C++, of which there are none here."""
         raise NotImplementedError(f"the emulator has no launcher in C++ ({type})")
 
-    def assemble_tensormap_to_arg(self, tensormaps_info: object, args: Any) -> Any:
+    def assemble_tensormap_to_arg(self, tensormaps_info: object, args: object) -> Any:
         """As it is."""
         return args
 

@@ -212,7 +212,7 @@ def _names(kernel: Any) -> set[str]:
     return set(kernel.arg_names)
 
 
-def _extents(grid: Any) -> tuple[int, ...]:
+def _extents(grid: object) -> tuple[int, ...]:
     extents = grid if isinstance(grid, (tuple, list)) else (grid,)
     if any(isinstance(extent, str) or not hasattr(extent, "__index__") for extent in extents):
         raise TypeError(
@@ -279,11 +279,11 @@ def _launch(launcher: Launcher, grid: tuple[int, int, int], args: Sequence[objec
 def _with_arrays(run: Callable[..., object], session: Session) -> Callable[..., object]:
     """Triton's `run` of a kernel, for arrays of NumPy too."""
 
-    def wrapped(value: Any) -> Any:
+    def wrapped(value: object) -> Any:
         return NumpyArray(value, session.arrays) if isinstance(value, numpy.ndarray) else value
 
     @wraps(run)
-    def replaced(self: Any, *args: object, **named: object) -> object:
+    def replaced(self: object, *args: object, **named: object) -> object:
         given = {name: wrapped(value) for name, value in named.items()}
         return run(self, *map(wrapped, args), **given)
 
@@ -312,7 +312,7 @@ def _untimed(bench: Callable[..., object], session: Session) -> Callable[..., ob
     """Triton's benchmark of one configuration, which tuners with a `run` of their own call, too."""
 
     @wraps(bench)
-    def replaced(self: Any, *args: object, **named: object) -> object:
+    def replaced(self: object, *args: object, **named: object) -> object:
         with _having(self, {"do_bench": session.tune}):
             return bench(self, *args, **named)
 

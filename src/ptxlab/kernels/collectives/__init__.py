@@ -54,7 +54,7 @@ class Group:
         self.number += barriers
 
     def launch_on_elements(
-        self, made: Any, barriers: int, count: int, arrays: Sequence[Any], results: Sequence[Array] | None = None
+        self, made: object, barriers: int, count: int, arrays: Sequence[object], results: Sequence[Array] | None = None
     ) -> None:
         """Launch a kernel on `arrays` of all ranks, and on the result of each; by vectors where these fit."""
         vector = 4 if count % (4 * len(self.node)) == 0 else 1

@@ -21,7 +21,7 @@ from ptxlab.author.pointers import Pointer, pointing
 THREADS = 256
 
 
-def of_rank(table: Pointer, rank: u32 | int, type: Any = f32) -> Pointer:
+def of_rank(table: Pointer, rank: u32 | int, type: object = f32) -> Pointer:
     """The array of a rank."""
     return pointing(type, "global", table[rank])
 

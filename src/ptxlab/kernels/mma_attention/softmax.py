@@ -15,8 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxlab.author import b32, f32, ptx, s32
+from ptxlab.kernels.parts.reductions import add, larger, over_lanes
 
 ALL = 0xFFFFFFFF  # the lanes of a warp
+LANES = 4  # of a row
 GROWTH = 8.0  # powers of two
 
 
@@ -71,9 +73,7 @@ class Softmax:
 
     def _maximum(self, scores: list[list[list[f32]]], tile: int, half: int) -> f32:
         most = combine(ptx.max.f32, [score for block in scores[tile] for score in block[2 * half :][:2]])
-        for distance in (1, 2):
-            most = ptx.max.f32(most, exchange(most, distance))
-        return ptx.max.f32(most, self.maxima[tile][half])
+        return ptx.max.f32(over_lanes(most, larger, LANES), self.maxima[tile][half])
 
     def offsets(self) -> list[list[f32]]:
         """What to add to scaled scores, so that the power of two of the sum is the weight."""
@@ -97,19 +97,11 @@ class Softmax:
 
     def over_row(self, tile: int, half: int) -> f32:
         """The total of a row, which four lanes share."""
-        total = self.totals[tile][half]
-        for distance in (1, 2):
-            total = total + exchange(total, distance)
-        return total
+        return over_lanes(self.totals[tile][half], add, LANES)
 
     def inverses(self, tile: int) -> list[f32]:
         """What sums are to be multiplied with in the end."""
         return [ptx.rcp.approx.ftz.f32(self.over_row(tile, half)) for half in self.halves]
-
-
-def exchange(value: f32, distance: int) -> f32:
-    """The value of the lane so far away."""
-    return ptx.shfl.sync.bfly.b32(value, distance, 31, ALL, out=f32())
 
 
 def combine(operation: Callable[[Any, Any], Any], values: list[f32]) -> f32:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import Pointer, Scalar, b8, b32, f16, f32, kernel, pointer, ptx, u32
+from ptxlab.kernels.parts.reductions import add, over_warp
 
 WARPS = 8
 LANES = 32
@@ -34,9 +35,7 @@ def nvfp4_gemv(
             )
             for product, left, right in zip(products, *scales, strict=True):
                 ptx.fma.rn.f32(ptx.mul.rn.f32(left, right), product, total, out=total)
-        for step in (16, 8, 4, 2, 1):
-            other = ptx.shfl.sync.bfly.b32(total, step, 31, -1, out=f32())
-            ptx.add.rn.f32(total, other, out=total)
+        total = over_warp(total, add)
         with ptx.when(lane == 0):
             y[number] = ptx.cvt.rn.f16.f32(total)
 

@@ -65,7 +65,7 @@ def watched() -> Iterator[list[tuple[Choice, tuple[object, ...]]]]:
 
 
 @contextmanager
-def trying(choice: Choice, given: tuple[int, ...], variant: Any) -> Iterator[None]:
+def trying(choice: Choice, given: tuple[int, ...], variant: object) -> Iterator[None]:
     """Choose a variant for what is asked for inside."""
     before, Choice.tried = Choice.tried, {**Choice.tried, (choice.name, str(given)): variant}
     try:

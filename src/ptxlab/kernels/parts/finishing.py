@@ -55,7 +55,7 @@ def activation_of(given: str | Activation) -> Activation:
     return given if callable(given) else ACTIVATIONS[given]
 
 
-def check_activation(given: Any) -> None:
+def check_activation(given: object) -> None:
     """Refuse what is neither a name nor a function."""
     if not callable(given) and given not in ACTIVATIONS:
         names = ", ".join(map(repr, ACTIVATIONS))

@@ -57,7 +57,7 @@ def prefix_sum(value: u32, lane: u32 | None = None) -> u32:
     return value
 
 
-def _exchanged(value: Any, distance: int) -> Any:
+def _exchanged(value: object, distance: int) -> Any:
     if isinstance(value, tuple):
         return tuple(_exchanged(one, distance) for one in value)
     return ptx.shfl.sync.bfly.b32(value, distance, 31, EVERY_LANE, out=f32())

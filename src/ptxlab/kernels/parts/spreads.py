@@ -97,7 +97,7 @@ class Access(NamedTuple):
         return (columns - 2 * self.margin) // self.vector
 
 
-def _places(arrays: Sequence[Any], vector: int) -> list[int]:
+def _places(arrays: Sequence[object], vector: int) -> list[int]:
     """For each array, how many elements are before its first one in the vector that has it."""
     return [address_of(one) // SIZES[type_of(one)] % vector for one in arrays]
 

@@ -77,5 +77,5 @@ def _two_a_byte(codes: Array) -> Any:
     return flat[:, ::2] | flat[:, 1::2] << 4
 
 
-def _nonzero(xp: ModuleType, scales: Any) -> Any:
+def _nonzero(xp: ModuleType, scales: object) -> Any:
     return xp.where(scales == 0, xp.ones_like(scales), scales)

@@ -118,10 +118,13 @@ def compute(
     ]
     ptx.fence.mbarrier_init.release.cluster(when=thread == 0)
     ptx.bar.sync(0)
+    order.begin()
     with ptx.when(thread < GROUP):
-        ptx.setmaxnreg.dec.sync.aligned.u32(plan.kept)
+        if plan.groups > 1:  # with one, every thread has as many as there are
+            ptx.setmaxnreg.dec.sync.aligned.u32(plan.kept)
         with ptx.when(thread < LANES if plan.page else thread == 0):
             produce([pipeline.producer() for pipeline in pipelines], tiles, q, k, v, shared_by).run(order)
     with ptx.otherwise():
-        ptx.setmaxnreg.inc.sync.aligned.u32(plan.taken)
+        if plan.groups > 1:
+            ptx.setmaxnreg.inc.sync.aligned.u32(plan.taken)
         Consumer(plan, [pipeline.consumer() for pipeline in pipelines], tiles, o, lse, of_heads).run(order)

@@ -37,6 +37,9 @@ class Order:
             self.numbers = ptx.shared(u32, 2, name="numbers")
             self.pipeline = ptx.barrier_pipeline(2, fills=1, reads=plan.groups * GROUP, when=ptx.tid.x == 0)
 
+    def begin(self) -> None:
+        """Nothing: all is known."""
+
     def work(self, number: u32) -> Work:
         """The tile of a number."""
         down, head = self.divide(number)

@@ -49,7 +49,10 @@ class PackedOrder(Order):
     ) -> None:
         super().__init__(plan, counter, sizes, together, window)
         self.units, self.maps = lists
-        ptx.griddepcontrol.wait()  # for the list
+
+    def begin(self) -> None:
+        """Wait for the list."""
+        ptx.griddepcontrol.wait()
         self.down = ptx.ld["global"].u32(self.units)
         self.count = self.down * self.all_heads
         ptx.exit(when=ptx.ctaid.x >= self.count)  # the list may have fewer tiles than there are blocks
@@ -94,9 +97,12 @@ class PackedOrder(Order):
 def list_tiles(listed: Listed, most: u32, lists: tuple[Pointer, Pointer], templates: tuple[Pointer, Pointer]) -> None:
     """List tiles, `most` of them at most, and make the maps of sequences from those of values and of the answer.
 
-    This is a kernel of one block.
+    This is a kernel of one block. The first warps list what the last ones make maps of.
     """
     (units, maps), (values, answer) = lists, templates
+    for sequence, query, key in listed.sequences((LISTING_THREADS // LANES - 1) - ptx.tid.x // LANES):
+        own = maps + sequence * (2 * MAP)
+        shorten([(values, own + VALUES, key.end), (answer, own + ANSWERS, query.end)])
     counts = ptx.shared(u32, BUCKETS, name="counts")
     with ptx.when(ptx.tid.x < BUCKETS):
         counts[ptx.tid.x] = u32(0)
@@ -114,9 +120,6 @@ def list_tiles(listed: Listed, most: u32, lists: tuple[Pointer, Pointer], templa
             there = units + (number + 1) * RECORD
             ptx.st["global"].v4.u32(there, tuple(record[:4]))
             ptx.st["global"].v2.u32(there + 4, tuple(record[4:]))
-    for sequence, query, key in listed.sequences():
-        for template, end, which in ((values, key.end, VALUES), (answer, query.end, ANSWERS)):
-            shorten(template, maps + sequence * (2 * MAP) + which, end)
 
 
 class Range:
@@ -136,16 +139,16 @@ class Listed:
         self.plan, self.starts, self.window = plan, starts, window
         self.count, self.queries, self.keys = sizes
 
-    def sequences(self) -> Any:
-        """Each sequence of this warp: its number, its queries and its keys."""
-        for sequence in ptx.range(ptx.tid.x // LANES, self.count, LISTING_THREADS // LANES):
+    def sequences(self, warp: u32) -> Any:
+        """Each sequence of a warp: its number, its queries and its keys."""
+        for sequence in ptx.range(warp, self.count, LISTING_THREADS // LANES):
             query, page = Range(self.starts[0], sequence, self.queries), self.plan.page
             keys = self.starts[1], sequence, self.keys
             yield sequence, query, CachedKeys(*keys, page) if page else Range(*keys)
 
     def tiles(self) -> Any:
         """The record of each tile of this lane, and the bucket that it belongs to."""
-        for sequence, query, key in self.sequences():
+        for sequence, query, key in self.sequences(ptx.tid.x // LANES):
             for row in ptx.range(ptx.laneid * self.plan.rows, query.length, LANES * self.plan.rows):
                 first, origin = row, query.start
                 if self.plan.page:  # queries are the last tokens
@@ -171,11 +174,13 @@ def add_up(counts: Pointer) -> b32:
     return ptx.shfl.sync.idx.b32(running, LANES - 1, 31, -1)
 
 
-def shorten(template: Pointer, there: Pointer, end: u32) -> None:
-    """Make a tensor map in global memory that ends at a row; a warp does it."""
-    word = ptx.ld.b32(template.generic + ptx.mul.wide.u32(ptx.laneid, 4))
-    ptx.st["global"].b32(there + ptx.laneid * 4, word)
+def shorten(maps: list[tuple[Pointer, Pointer, u32]]) -> None:
+    """Make tensor maps in global memory: of each, from which map, where, and the row it ends at. A warp does it."""
+    words = [ptx.ld.b32(template.generic + ptx.mul.wide.u32(ptx.laneid, 4)) for template, _, _ in maps]
+    for word, (_, there, _) in zip(words, maps, strict=True):
+        ptx.st["global"].b32(there + ptx.laneid * 4, word)
     ptx.bar.warp.sync(-1)
     with ptx.when(ptx.laneid == 0):
-        REPLACE.global_dim["global"].b1024.b32(there, 1, end)
+        for _, there, end in maps:
+            REPLACE.global_dim["global"].b1024.b32(there, 1, end)
         RELEASE()

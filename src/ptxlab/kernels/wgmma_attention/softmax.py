@@ -11,11 +11,11 @@ import math
 from typing import Any
 
 from ptxlab.author import f32, pred, ptx, s32
-from ptxlab.kernels.mma_attention.softmax import ALL, combine, exchange
+from ptxlab.kernels.mma_attention.softmax import ALL, LANES, combine
+from ptxlab.kernels.parts.reductions import add, larger, over_lanes
 from ptxlab.kernels.wgmma_attention.scoring import UNCHANGED, Scoring
 
 ROWS = 2  # of a lane
-LANES = 4  # of a row
 LEAST = -(2.0**126)  # the maximum, scaled, of a row that attends to no key yet: −∞ would make weights of −∞ NaN
 
 
@@ -86,24 +86,14 @@ class Softmax:
         return maximum * -self.scale
 
     def _maximum(self, own: list[f32], old: f32) -> f32:
-        most = combine(ptx.max.f32, own)
-        for distance in (1, 2):
-            most = ptx.max.f32(most, exchange(most, distance))
-        return ptx.max.f32(most, old)
+        return ptx.max.f32(over_lanes(combine(ptx.max.f32, own), larger, LANES), old)
 
     def inverses(self) -> list[f32]:
         """What sums are to be multiplied with in the end; 0 for a row that attends to no key."""
-        totals = [whole(total) for total in self.totals]
+        totals = [over_lanes(total, add, LANES) for total in self.totals]
         return [ptx.selp.f32(0.0, ptx.rcp.approx.ftz.f32(total), total == 0.0) for total in totals]
 
     def logs(self) -> list[f32]:
         """The log-sum-exp of each row's scores; −∞ for a row that attends to no key."""
-        both = zip(self.maxima, (whole(total) for total in self.totals), strict=True)
+        both = zip(self.maxima, (over_lanes(total, add, LANES) for total in self.totals), strict=True)
         return [ptx.fma.rn.f32(top, self.scale, ptx.lg2.approx.f32(total)) * math.log(2) for top, total in both]
-
-
-def whole(total: f32) -> f32:
-    """The sum over the four lanes of a row."""
-    for distance in (1, 2):
-        total = total + exchange(total, distance)
-    return total

@@ -161,7 +161,7 @@ def differentiate_packed(
     arrays: Backward,
     starts: tuple[object, object],
     sequences: int,
-    memory: Sequence[Any],
+    memory: Sequence[object],
     causal: bool = False,
     window: int = 0,
     ordered: bool = False,

@@ -95,5 +95,5 @@ def list_sequences(plan: Plan, sequences: Sequences, templates: tuple[Pointer, .
             ptx.st["global"].u32(table + tile, sequence)
         table = table + end
     ends = [sequences.range(which, sequence).end for which in (0, 1)]
-    for number, template in enumerate(templates):
-        shorten(template, sequences.maps + sequence * MAPS + number * MAP, ends[number >= OF_QUERIES])
+    own = sequences.maps + sequence * MAPS
+    shorten([(one, own + at * MAP, ends[at >= OF_QUERIES]) for at, one in enumerate(templates)])

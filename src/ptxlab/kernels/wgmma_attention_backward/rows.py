@@ -8,7 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab.author import Kernel, Pointer, b16, b32, f16, f32, kernel, pointer, pred, ptx, s32, tensor_map, u32, u64
-from ptxlab.kernels.mma_attention.softmax import combine, exchange
+from ptxlab.kernels.mma_attention.softmax import combine
+from ptxlab.kernels.parts.reductions import add, over_lanes, over_warp
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention_backward.packed import Sequences
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, Plan
@@ -123,11 +124,7 @@ def sum_rows(
         ptx.ld["global"].f32(lse + tile.head * queries + row, out=found, when=inside & is_first)
         loaded.append((start, load_both(places, is_read), found))
     for start, words, found in loaded:
-        total = dot(plan.type, words)
-        distance = 1
-        while distance < lanes:
-            total = total + exchange(total, distance)
-            distance *= 2
+        total = over_lanes(dot(plan.type, words), add, lanes)
         offset = ptx.selp.f32(found, found * -math.log2(math.e), found == -math.inf)
         with ptx.when(is_first):
             offsets[first + start] = offset
@@ -240,21 +237,14 @@ def differentiate_sinks() -> Kernel:
             for row in ptx.range(ptx.tid.x, rows, ROW_THREADS):
                 offset, total = (ptx.ld["global"].f32(array + first + row) for array in (offsets, totals))
                 ptx.fma.rn.f32(ptx.ex2.approx.ftz.f32(sink + offset), -total, sum, out=sum)
-        ptx.st.shared.f32(parts.at(warp), over_lanes(sum), when=lane == 0)
+        ptx.st.shared.f32(parts.at(warp), over_warp(sum, add), when=lane == 0)
         ptx.bar.sync(0)
         with ptx.when(warp == 0):
             rest = f32(0.0)
             ptx.ld.shared.f32(parts.at(lane), out=rest, when=lane < ROW_THREADS // LANES)
-            ptx.st["global"].f32(dsinks + head, over_lanes(rest), when=lane == 0)
+            ptx.st["global"].f32(dsinks + head, over_warp(rest, add), when=lane == 0)
 
     return differentiate_attention_sinks
-
-
-def over_lanes(value: f32) -> f32:
-    """The sum over a warp."""
-    for distance in (1, 2, 4, 8, 16):
-        value = value + exchange(value, distance)
-    return value
 
 
 @cache

@@ -80,7 +80,7 @@ class SumOfHalves(ThroughCluster):
         """Columns of D that a block stores."""
         return self.parts.width // 2
 
-    def deposit(self, accumulators: list[list[Any]]) -> None:
+    def deposit(self, accumulators: list[list[object]]) -> None:
         """Write them so that those of a block follow each other: a part of the first product, and one of the second."""
         each = len(accumulators[0]) // (2 * self.parts.count)
         starts = [each * (number + half * self.parts.count) for number in range(self.parts.count) for half in range(2)]

@@ -70,7 +70,7 @@ def product(
 
 
 def by_cublas(
-    torch: ModuleType, a: Array, b: Array, d: Array, scale_a: Any = None, scale_b: Any = None
+    torch: ModuleType, a: Array, b: Array, d: Array, scale_a: object = None, scale_b: object = None
 ) -> Callable[[], Any]:
     """cuBLAS through torch; of fp8 it adds as the kernel does, which torch calls fast."""
     if scale_a is not None:

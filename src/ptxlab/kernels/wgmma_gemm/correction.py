@@ -13,16 +13,13 @@ from collections.abc import Sequence
 from functools import cache
 from math import ceil, log2
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ptxlab.kernels.parts.operands import SECTOR
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, shapes
-
-if TYPE_CHECKING:
-    pass
 
 TABLE = Path(__file__).with_name("correction.json")
 LIKELY = 160  # variants with the best estimates, of which the fastest is found
