@@ -19,6 +19,8 @@ STAMP = ENVIRONMENT / ".installed"
 # Without other plugins, and without `assert` of ptxlab itself being rewritten, as pytest does it for what has a plugin.
 PYTEST = ["pytest", "-q", "-p", "xdist", "-p", "_hypothesis_pytestplugin", "-n", "auto", "--dist", "worksteal",
           "--durations", "15"]  # fmt: skip
+# Collecting all tests rewrites every `assert`, which is kept: one process does it while mypy has the other core.
+COLLECT = ["pytest", "-q", "-p", "_hypothesis_pytestplugin", "-k", "test_tests.py"]
 # What native code says before it stops a process is not captured.
 CHECKED = [*PYTEST, "--checked", "--capture", "sys", "tests/cases", "tests/emulate"]
 # The widget of notebooks and the tools of MCP need packages that are not installed here.
@@ -41,7 +43,7 @@ TASKS: dict[str, tuple[str, Commands]] = {
     "check": (
         "format, lint, words, types, layers, all tests, docs: what must pass",
         [
-            ([["mypy"]], [*LINT, ["lint-imports"], RUNTIME, *DOCS]),
+            ([["mypy"]], [*LINT, ["lint-imports"], RUNTIME, *DOCS, COLLECT]),
             PYTEST,
         ],
     ),

@@ -126,14 +126,12 @@ def _bulk(items: list[pytest.Item]) -> list[pytest.Item]:
     """
     left_out, counts = [], Counter[str]()
     for item in items:
-        marker = item.get_closest_marker("bulk")
-        if marker is None:
-            continue
-        if "one_in" not in marker.kwargs:
+        markers = [*item.iter_markers("bulk")]  # of a parameter, too, beside that of its function
+        if any("one_in" not in marker.kwargs for marker in markers):
             left_out.append(item)
-        elif item.get_closest_marker("gpu") is None:
+        elif markers and item.get_closest_marker("gpu") is None:
             function = item.nodeid.partition("[")[0]
-            if counts[function] % marker.kwargs["one_in"]:
+            if counts[function] % max(marker.kwargs["one_in"] for marker in markers):
                 left_out.append(item)
             counts[function] += 1
     return left_out

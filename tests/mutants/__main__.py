@@ -37,15 +37,15 @@ from tests.mutants.sites import Site, sites
 ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = ROOT / "evidence" / "source_mutants.json"
 JUDGED = Path(__file__).with_name("judged.json")
-# The tests of a package: what runs it. Semantics of `isa` are run by the emulator alone, and `device` has what every
-# launch needs.
+# The tests of a package: what runs it. Semantics of `isa` are run by the emulator, its forms by the rules, and `device`
+# has what every launch needs. Chains of grids and grids of several GPUs have folders of their own.
 TESTS = {
     "check": "check flow cases",
-    "debug": "debug",
+    "debug": "debug trace",
     "device": "launch gpu cases emulate",
-    "emulate": "cases emulate",
+    "emulate": "cases emulate launch node",
     "flow": "flow check cases",
-    "isa": "isa cases emulate",
+    "isa": "isa cases emulate check",
     "trace": "trace debug lab",
 }
 # How many seconds of tests are run first, before the rest is collected; and a file of more than so many is of the rest.
