@@ -1,6 +1,6 @@
 """Kernels that memory limits, by schedules of at most fifteen lines, beside `torch.compile`.
 
-    python benchmarks/scheduled_rows.py FILE [--seconds 300] [--only "row sums"]
+    python benchmarks/scheduled_rows.py FILE [--seconds 300] [--only "row sums,transpose"] [--sizes 4096x4096]
 
 needs an H200. Softmax, RMS norm, sums of rows, transpose, matrix times vector and a convolution of 3 x 3, at three
 sizes each; of each several schedules, `best` is the fastest of these. Contenders take turns, each captured in a
@@ -18,8 +18,9 @@ import statistics
 import time
 from collections.abc import Callable
 from datetime import date
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from random_sizes import Bench
 
@@ -99,6 +100,14 @@ def warps_of_rows(of: Any, rows: int, vector: int, *arrays: str) -> Schedule:
     return s.vectorize(*arrays, vector)
 
 
+def shared_rows(of: Any, n: int, rows: int, threads: int, vector: int, *arrays: str) -> Schedule:
+    """A block for some rows, which are in registers of so many threads each."""
+    s = schedule(of, n=n)
+    s.tile(i=rows).blocks()
+    s.tile(j=threads * vector).tile(j=vector).threads("i", "j.1")
+    return s.stage("x", in_="registers", at="").vectorize(*arrays, vector)
+
+
 def warps_in_registers(of: Any, n: int, rows: int, vector: int, *arrays: str) -> Schedule:
     """A warp for each row, all of which is under way at once."""
     s = schedule(of, n=n)
@@ -107,12 +116,10 @@ def warps_in_registers(of: Any, n: int, rows: int, vector: int, *arrays: str) ->
     return s.stage("x", in_="registers", at="").vectorize(*arrays, vector)
 
 
-def evicting(made: dict[str, Schedule], *arrays: str) -> dict[str, Schedule]:
-    """These schedules, and the same with arrays that the L2 cache gives up first."""
-    first = {
-        f"{name}, {' and '.join(arrays)} evicted first": one.copy().evict_first(*arrays) for name, one in made.items()
-    }
-    return made | first
+def evicting(made: dict[str, Schedule], *arrays: str, which: str = "first") -> dict[str, Schedule]:
+    """These schedules with arrays that the L2 cache gives up first, or last."""
+    named = f"{' and '.join(arrays)} evicted {which}"
+    return {f"{name}, {named}": getattr(one.copy(), f"evict_{which}")(*arrays) for name, one in made.items()}
 
 
 def by_tiles(down: int, across: int) -> Schedule:
@@ -132,6 +139,15 @@ def by_vectors(each: int) -> Schedule:
     return s.stage("x", in_="shared", at="", pad=1).vectorize("y", 4)
 
 
+def by_turned(down: int, across: int, each: int) -> Schedule:
+    """Accesses are of 16 bytes: a tile is transposed as it is copied to shared memory, without bank conflicts."""
+    s = schedule(transpose)
+    s.tile(i=down, j=across).blocks()
+    s.tile(i=4, j=each).threads("j.1", "i.1").reorder("j", "i").unroll("j")
+    s.stage("x", in_="shared", at="", transposed=True, pad=4).stage("x", in_="registers", at="")
+    return s.vectorize("x", "y", 4)
+
+
 def by_patches(rows: int, columns: int, each: int) -> Schedule:
     """A thread has some rows of a column: what they share is read once."""
     s = schedule(convolution)
@@ -140,28 +156,119 @@ def by_patches(rows: int, columns: int, each: int) -> Schedule:
     return s.stage("x", "f", in_="registers", at="")
 
 
+def softmaxes(m: int, n: int) -> dict[str, Schedule]:
+    """Rows in registers."""
+    made = {f"{t} threads": by_rows(softmax, n, t, 4, "x", "y") for t in (128, 256, 512) if n % (4 * t) == 0}
+    return made | evicting(made, "x")
+
+
+def norms(m: int, n: int) -> dict[str, Schedule]:
+    """Rows in registers."""
+    return {f"{t} threads": by_rows(rms_norm, n, t, 8, "x", "w", "y") for t in (64, 128, 256) if n % (8 * t) == 0}
+
+
+def row_sums(m: int, n: int) -> dict[str, Schedule]:
+    """Rows in registers, of a warp, a block, or several in a block; and as loops, with and without a cache policy."""
+    made = {f"{t} threads, in registers": by_rows(row_sum, n, t, 4, "x") for t in (128, 256, 512) if n % (4 * t) == 0}
+    if n <= 4096:
+        made |= {f"{r} warps, in registers": warps_in_registers(row_sum, n, r, 4, "x") for r in (2, 8)}
+    made["2 rows, 128 threads each"] = shared_rows(row_sum, n, 2, 128, 4, "x")
+    first = evicting(made, "x")
+    first |= evicting({"128 threads": long_rows(row_sum, 128, 4, "x")}, "x")
+    return {"128 threads": long_rows(row_sum, 128, 4, "x"), **first}
+
+
+def transposes(m: int, n: int) -> dict[str, Schedule]:
+    """Single elements, or 16 bytes; what was written, or what was read, leaves the L2 cache first."""
+    made = {"8 rows, 32 x 32": by_tiles(8, 32)}
+    turned = {
+        f"turned, {d} x {a}, {e} each": by_turned(d, a, e) for d, a, e in ((64, 64, 4), (128, 32, 4), (128, 64, 8))
+    }
+    made |= turned
+    for arrays, which in ((("y",), "first"), (("x",), "last"), (("x", "y"), "first")):
+        made |= evicting(turned, *arrays, which=which)
+    return made
+
+
+def gemvs(m: int, n: int) -> dict[str, Schedule]:
+    """A block or a warp for each row."""
+    made = {f"{t} threads": long_rows(gemv, t, 8, "a", "x") for t in (64, 128)}
+    made |= {f"{rows} warps": warps_of_rows(gemv, rows, 8, "a", "x") for rows in (4, 8)}
+    return made | evicting(made, "a")
+
+
+def convolutions(m: int, n: int) -> dict[str, Schedule]:
+    """Rows of a column for each thread."""
+    return {f"{r} x {c}, {e} rows": by_patches(r, c, e) for r, c, e in ((4, 64, 4), (2, 128, 8), (8, 32, 4))}
+
+
+class Compared(NamedTuple):
+    """Arrays of sizes m and n, the output last; a function of torch and the others; schedules."""
+
+    arrays: Callable[[int, int], list[tuple[tuple[int, ...], str]]]
+    theirs: Callable[..., Any]
+    schedules: Callable[[int, int], dict[str, Schedule]]
+
+
+def torch_norm(torch: Any, x: Any, w: Any) -> Any:
+    """RMS norm, computed in f32."""
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.square().mean(1, keepdim=True) + 1e-5) * w.float()).to(x.dtype)
+
+
+F32, BF16 = "float32", "bfloat16"
+SIZES = [(4096, 4096), (16384, 1024), (1024, 8192)]
+KERNELS = {
+    "softmax": Compared(lambda m, n: [((m, n), F32), ((m, n), F32)], lambda torch, x: torch.softmax(x, 1), softmaxes),
+    "RMS norm": Compared(lambda m, n: [((m, n), BF16), ((n,), BF16), ((m, n), BF16)], torch_norm, norms),
+    "row sums": Compared(lambda m, n: [((m, n), F32), ((m,), F32)], lambda torch, x: x.sum(1), row_sums),
+    "transpose": Compared(lambda m, n: [((m, n), F32), ((n, m), F32)], lambda torch, x: x.T.contiguous(), transposes),
+    "GEMV": Compared(
+        lambda m, n: [((m, n), BF16), ((n,), BF16), ((m,), F32)], lambda torch, a, x: (a @ x).float(), gemvs
+    ),
+    "convolution": Compared(
+        lambda m, n: [((m + 2, n + 2), F32), ((3, 3), F32), ((m, n), F32)],
+        lambda torch, x, f: torch.nn.functional.conv2d(x[None, None], f[None, None])[0, 0],
+        convolutions,
+    ),
+}
+
+
+def kernels(text: str) -> list[str]:
+    """Names of kernels."""
+    names = text.split(",")
+    if unknown := [name for name in names if name not in KERNELS]:
+        raise argparse.ArgumentTypeError(f"no kernel {unknown[0]!r}, expected {', '.join(KERNELS)}")
+    return names
+
+
+def sizes(text: str) -> list[tuple[int, int]]:
+    """`4096x4096,1024x8192`: rows and columns."""
+    found = [tuple(map(int, one.split("x"))) for one in text.split(",")]
+    return [(m, n) for m, n in found]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--seconds", type=float, default=300.0)
-    parser.add_argument("--only", action="append", help="a kernel, in place of all of them")
+    parser.add_argument("--only", type=kernels, default=[*KERNELS], help="kernels, in place of all of them")
+    parser.add_argument("--sizes", type=sizes, default=SIZES, help="`4096x4096,1024x8192`, in place of all of them")
     given = parser.parse_args()
     torch, end = require_torch(), time.time() + given.seconds
     bench = Bench(torch)
     torch.cuda.set_stream(bench.stream)
     found: dict[str, Any] = {"date": date.today().isoformat(), "commit": commit(), **describe(torch), "rows": []}
     ratios: dict[str, list[float]] = {}
-    for name, size, arguments, function, schedules in cases(torch):
-        if given.only and name not in given.only:
-            continue
+    for (m, n), name in product(given.sizes, given.only):
         if time.time() > end:
             break
-        one = {"what": name, "size": size, **measure(bench, torch, arguments, function, schedules)}
+        one = {"what": name, "size": (m, n), **measure(bench, torch, KERNELS[name], m, n)}
         found["rows"].append(one)
         given.file.write_text(json.dumps(found, indent=1))
         medians = {who: statistics.median(times) for who, times in one["us"].items()}
         for who, median in medians.items():
-            print(f"{name} {size} {who:28} {median:9.2f} us, {medians['torch.compile'] / median:.3f}", flush=True)
+            print(f"{name} {m} x {n} {who:48} {median:9.2f} us, {medians['torch.compile'] / median:.3f}", flush=True)
         if one["wrong"]:
             print("wrong:", one["wrong"], flush=True)
         own = [median for who, median in medians.items() if who != "torch.compile"]
@@ -170,60 +277,20 @@ def main() -> None:
         print(f"{name}: {math.exp(statistics.mean(map(math.log, each))):.3f} of torch.compile, worst {min(each):.3f}")
 
 
-def cases(torch: Any) -> Any:
-    """Each kernel at each size: arguments with the output last, a function of torch, and schedules."""
-
-    def normal(*shape: int, kind: Any = torch.float32) -> Any:
-        return torch.randn(shape, device="cuda").to(kind)
-
-    half = torch.bfloat16
-
-    def rms(x: Any, w: Any, y: Any) -> Any:
-        wide = x.float()
-        return (wide * torch.rsqrt(wide.square().mean(1, keepdim=True) + 1e-5) * w.float()).to(x.dtype)
-
-    def convolve(x: Any, f: Any, y: Any) -> Any:
-        return torch.nn.functional.conv2d(x[None, None], f[None, None])[0, 0]
-
-    for m, n in ((4096, 4096), (16384, 1024), (1024, 8192)):
-        x = normal(m, n)
-        made = {f"{t} threads": by_rows(softmax, n, t, 4, "x", "y") for t in (128, 256, 512) if n % (4 * t) == 0}
-        yield "softmax", (m, n), [x, torch.empty_like(x)], lambda x, y: torch.softmax(x, 1), made
-        x, w = normal(m, n, kind=half), normal(n, kind=half)
-        made = {f"{t} threads": by_rows(rms_norm, n, t, 8, "x", "w", "y") for t in (64, 128, 256) if n % (8 * t) == 0}
-        yield "RMS norm", (m, n), [x, w, torch.empty_like(x)], rms, made
-        x = normal(m, n)
-        made = {f"{t} threads": long_rows(row_sum, t, 4, "x") for t in (128, 256)}
-        made |= {
-            f"{t} threads, in registers": by_rows(row_sum, n, t, 4, "x") for t in (64, 128, 256) if n % (4 * t) == 0
-        }
-        made |= {f"{r} warps, in registers": warps_in_registers(row_sum, n, r, 4, "x") for r in (4,) if n <= 4096}
-        made = evicting(made, "x")
-        yield "row sums", (m, n), [x, torch.empty(m, device="cuda")], lambda x, y: x.sum(1), made
-        made = {f"{d} rows, {a} x {a}": by_tiles(d, a) for d, a in ((8, 32), (8, 64), (16, 64))}
-        made |= {f"vectors, {e} each": by_vectors(e) for e in (2, 4)}
-        made = evicting(made, "x") | evicting(made, "x", "y")
-        yield "transpose", (m, n), [x, normal(n, m)], lambda x, y: x.T.contiguous(), made
-        a, v = normal(m, n, kind=half), normal(n, kind=half)
-        made = {f"{t} threads": long_rows(gemv, t, 8, "a", "x") for t in (64, 128)}
-        made |= {f"{rows} warps": warps_of_rows(gemv, rows, 8, "a", "x") for rows in (4, 8)}
-        made = evicting(made, "a")
-        yield "GEMV", (m, n), [a, v, torch.empty(m, device="cuda")], lambda a, v, y: (a @ v).float(), made
-        x, f = normal(m + 2, n + 2), normal(3, 3)
-        made = {f"{r} x {c}, {e} rows": by_patches(r, c, e) for r, c, e in ((4, 64, 4), (2, 128, 8), (8, 32, 4))}
-        yield "convolution", (m, n), [x, f, torch.empty((m, n), device="cuda")], convolve, made
-
-
-def measure(
-    bench: Bench, torch: Any, arguments: list[Any], function: Callable[..., Any], schedules: dict[str, Schedule]
-) -> dict[str, Any]:
+def measure(bench: Bench, torch: Any, kernel: Compared, m: int, n: int) -> dict[str, Any]:
     """The times of schedules and of `torch.compile`, in microseconds."""
-    expected = function(*arguments).double()
-    compiled = torch.compile(function)
-    compiled(*arguments)
-    runs: dict[str, Any] = {"torch.compile": bench.record(lambda: compiled(*arguments))}
+    arguments = [torch.randn(shape, device="cuda").to(getattr(torch, kind)) for shape, kind in kernel.arrays(m, n)]
+
+    def theirs(*inputs: Any) -> Any:
+        return kernel.theirs(torch, *inputs)
+
+    inputs = arguments[:-1]
+    expected = theirs(*inputs).double()
+    compiled = torch.compile(theirs, dynamic=False)  # for these sizes, as the schedules are
+    compiled(*inputs)
+    runs: dict[str, Any] = {"torch.compile": bench.record(lambda: compiled(*inputs))}
     wrong = {}
-    for name, one in schedules.items():
+    for name, one in kernel.schedules(m, n).items():
         run = one.launch_of(*arguments).prepare(bench.stream).launch
         poison(torch, arguments[-1])
         run()

@@ -106,7 +106,7 @@ def draw_hints(attempt: Callable[..., bool], chance: random.Random, names: list[
     if chance.random() < 0.1:
         attempt("resident", chance.randint(1, 3))
     if chance.random() < 0.2:
-        attempt("evict_first", *chance.sample(names, chance.randint(1, len(names))))
+        attempt(chance.choice(("evict_first", "evict_last")), *chance.sample(names, chance.randint(1, len(names))))
 
 
 def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Random) -> None:

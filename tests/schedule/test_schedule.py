@@ -224,6 +224,22 @@ def test_a_cache_policy_changes_no_result(by):
     assert text.count("createpolicy") == 1
     others = [line for line in text.splitlines() if ".global" in line and "L2::" not in line and "cvta" not in line]
     assert len(others) == len(hinted) - 1  # those of `b`
+    both = str(s.evict_last("b", "c").check(seeds=1, symbolic=False, m=9, n=8, k=12))
+    assert [f"fractional.L2::evict_{which}" in both for which in ("first", "last")] == [True, True]
+    hinted = [line.split()[-1] for line in both.splitlines() if "L2::cache_hint" in line]
+    assert len(set(hinted)) == 2
+    assert len(hinted) == len(others) + text.count("L2::cache_hint")
+
+
+def test_a_transposed_copy_has_accesses_of_16_bytes_and_no_bank_conflicts():
+    s = schedule(transpose).tile(i=64, j=32).blocks()
+    s.tile(i=4, j=4).threads("j.1", "i.1").reorder("j", "i").unroll("j")
+    s.stage("x", in_="shared", at="", transposed=True, pad=4).stage("x", in_="registers", at="")
+    text = str(s.vectorize("x", "y", 4).check(seeds=1, symbolic=False).kernel(m=64, n=32))
+    assert [text.count(f"{one}.v4") for one in ("ld.global", "ld.shared", "st.global")] == [4, 4, 4]
+    banks = s.banks().text()
+    assert "x, stores of 4 bytes a lane: 1 wavefront a warp, 1 without" in banks
+    assert "x, loads of 16 bytes a lane: 4 wavefronts a warp, 4 without" in banks
 
 
 def test_a_refused_step_leaves_the_schedule_as_it_was():

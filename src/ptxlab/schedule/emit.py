@@ -111,8 +111,8 @@ def _write(w: Writing) -> None:
     if not w.state.persistent:
         _write_blocks(w, _cluster_number(w, ptx.ctaid.x))
     _write_threads(w)
-    if w.state.evicted_first:
-        w.policy = ptx.createpolicy.fractional["L2::evict_first"].b64(1.0)
+    for kind in sorted(set(w.state.policies.values())):
+        w.policies[kind] = ptx.createpolicy.fractional[f"L2::{kind}"].b64(1.0)
     _write_memory(w)
     w.fills = [[] if b.stage.array in w.plan.mapped else portions(w, n, b) for n, b in enumerate(w.plan.buffers)]
     write_barriers(w)

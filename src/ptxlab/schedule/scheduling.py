@@ -46,6 +46,7 @@ from ptxlab.schedule.statements import Algorithm
 from ptxlab.schedule.steps.blocks import blocks
 from ptxlab.schedule.steps.cluster import cluster
 from ptxlab.schedule.steps.evict_first import evict_first
+from ptxlab.schedule.steps.evict_last import evict_last
 from ptxlab.schedule.steps.multicast import multicast
 from ptxlab.schedule.steps.online import online
 from ptxlab.schedule.steps.persistent import persistent
@@ -71,6 +72,7 @@ STEPS: dict[str, Callable[..., State]] = {
     for one in (
         tile, blocks, threads, cluster, reorder, online, tensorize, stage, vectorize, pipeline, specialize, multicast,
         persistent, stream_k, prefetch, unroll, raster, resident, evict_first,
+        evict_last,
     )
 }  # fmt: skip
 
@@ -211,6 +213,10 @@ class Schedule:
     def evict_first(self, *arrays: str) -> Self:
         """Have the L2 cache give up what is accessed of arrays first."""
         return self._take("evict_first", arrays, {})
+
+    def evict_last(self, *arrays: str) -> Self:
+        """Have the L2 cache give up what is accessed of arrays last."""
+        return self._take("evict_last", arrays, {})
 
     def undo(self, steps: int = 1) -> Self:
         """Take back the last steps."""

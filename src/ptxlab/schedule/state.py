@@ -140,8 +140,8 @@ class State:
     vectors: Mapping[str, int] = field(default_factory=dict)
     """Elements of an array that one access takes, where they are neighbours."""
     vector_step: int = 0
-    evicted_first: tuple[str, ...] = ()
-    """Arrays whose lines the L2 cache gives up first."""
+    policies: Mapping[str, str] = field(default_factory=dict)
+    """What the L2 cache does with the lines of an array: `evict_first` or `evict_last`."""
     pipeline: Pipeline = Pipeline()
     specialized: bool = False
     """Whether a warp of its own has TMA copy."""

@@ -68,12 +68,13 @@ class Writing:
         self.summing: Any = None
         self.summed: Any = None
         self.pieces: Any = None  # of tiles that a block has, see `pieces.py`
-        self.policy: Value = None  # of accesses to arrays that the L2 cache gives up first
+        self.policies: dict[str, Value] = {}  # of the L2 cache
         self.first: list[Below] = []  # which of the threads with the same number stores it
 
     def hint(self, array: str) -> Hint:
         """The modifier and the operand of accesses to an array, where it has a cache policy."""
-        return (".L2::cache_hint", [self.policy]) if array in self.state.evicted_first else NO_HINT
+        kind = self.state.policies.get(array)
+        return (".L2::cache_hint", [self.policies[kind]]) if kind else NO_HINT
 
     def comment(self, text: str, step: int | None = None) -> None:
         """A line of text, with the step that it is from."""

@@ -9,8 +9,13 @@ from ptxlab.schedule.state import State, quoted
 
 def evict_first(state: State, *arrays: str) -> State:
     """By a cache policy of each access, also of copies: the cache keeps what other arrays and other kernels have."""
+    return with_policy(state, arrays, "evict_first")
+
+
+def with_policy(state: State, arrays: tuple[str, ...], policy: str) -> State:
+    """Accesses to arrays have a cache policy; the last one that an array is given counts."""
     for array in arrays or ("",):
         if array not in state.algorithm.arrays:
             said = f"there is no array `{array!s:.40}`"
             state.refuse("illegal-step", said, f"arrays are {quoted(state.algorithm.arrays)}")
-    return replace(state, evicted_first=(*state.evicted_first, *arrays), tiled=())
+    return replace(state, policies={**state.policies, **dict.fromkeys(arrays, policy)}, tiled=())
