@@ -1,5 +1,7 @@
 """Lanes that execute a kernel together compute, count and report what single threads do, bit for bit."""
 
+from random import Random
+
 import numpy as np
 import pytest
 
@@ -490,6 +492,41 @@ def test_a_loop_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launching, "MANY_THREADS", 0)
     found = module["k"].launch(1, 32, [], device="cpu", detectors=False, on_error="collect", timeout=0.5)
     assert found.diagnostics
+
+
+def accesses_in_turns(seed: int) -> str:
+    """Loads and stores of own elements and of neighbours', by all threads or some, with barriers here and there."""
+    random = Random(seed)
+    lines = ["mov.u32 %r4, %tid.x;", "setp.lt.u32 %p1, %r4, 32;", "setp.eq.u32 %p2, %r2, 0;"]
+    strange = random.random() < 0.5  # about half of the programs race
+    for _ in range(random.randint(2, 10)):
+        at = f"%rd{random.choice((1, 2))}+{random.choice((0, 0, 0, 4 * GROUP, 4)) if strange else 0}"
+        guard = random.choice(("", "", "", "@%p1", "@%p2"))
+        lines.append(
+            random.choice(
+                (
+                    f"{guard} ld.global.u32 %r5, [{at}];",
+                    f"{guard} ld.global.u32 %r6, [{at}];",
+                    f"{guard} ld.global{random.choice(('', '.nc')) if strange else ''}.u32 %r7, [{at}];",
+                    f"{guard} st.global.u32 [{at}], %r1;",
+                    f"{guard} st.global.u32 [{at}], {random.randrange(3)};",
+                    "bar.sync 0;",
+                )
+            )
+        )
+    return "\n".join([*lines, "add.u32 %r5, %r5, %r6;", "add.u32 %r5, %r5, %r7;", "st.global.u32 [%rd2], %r5;", "ret;"])
+
+
+@pytest.mark.parametrize("seed", [3, 4, *(pytest.param(seed, marks=pytest.mark.bulk) for seed in range(5, 105))])
+def test_accesses_in_turns(seed: int) -> None:
+    x = np.arange(2048, dtype=np.uint32)
+    found = compare_body(accesses_in_turns(seed), [x, x.copy()], 64, random_grid(seed), detectors=True)
+    assert found.apart == ()
+    assert found.differs == ""
+
+
+def random_grid(seed: int) -> int:
+    return 1 + seed % 4
 
 
 @pytest.mark.bulk(one_in=32)

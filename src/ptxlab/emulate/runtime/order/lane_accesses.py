@@ -92,7 +92,7 @@ def note_lanes_global(
         shift: u32 = trailing_zeros(u32, bytes)
         part: u32 = 0
         while part < group and (is_defined or flags & KIND != LOAD):
-            if joins_runs(thread + part, first + u64(part) * stride, shift, flags & REMEMBERED, instruction):
+            if joins_runs(thread + part, first + u64(part) * stride, shift, flags, instruction):
                 lanes = lanes & ~(u32((1 << GROUP) - 1) << part)
             part += GROUP
         if lanes == 0:
