@@ -81,6 +81,10 @@ def test_a_product_of_nothing(sizes, is_fixed):
     assert s.pipeline(stages=2).check(seeds=1, symbolic=False, **sizes)
 
 
+def test_nothing_is_the_same_as_nothing():
+    assert schedule(scale).tile(i=4).check(seeds=1, **dict.fromkeys(scale.sizes, 0)).verdict.level == "same-bits"
+
+
 @pytest.mark.parametrize("make", [lambda s: s.blocks("i"), lambda s: s.tile(i=4).blocks().threads("i"), lambda s: s])
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_a_loop_without_iterations(make, n):
@@ -338,6 +342,23 @@ def test_blocks_of_a_cluster_share_a_sum():
     s = schedule(row_sum).blocks("i").tile(j=128).tile(j=64).cluster().threads("j.2")
     s.check(seeds=1, symbolic=False, m=2, n=300)
     assert str(s).count("barrier.cluster.wait") == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "order", "vector"),
+    [(12, (), 4), (12, ("j.3", "j.2"), 4), (4, ("x", "i", "j"), 1), (24, ("x", "j", "i"), 4)],
+)
+def test_blocks_of_a_cluster_store_a_share_each(columns, order, vector):
+    """Sums of a tile are exchanged at once or one after the other; a vector is of one share."""
+    s = schedule(matmul).tile(i=4, j=2 * columns).blocks().tile(i=2, j=columns).threads()
+    s.tile(j=4).tile(x=12).tile(x=4).cluster()
+    if order:
+        s.reorder(*order)
+    s.unroll("i", "j")
+    if vector > 1:
+        s.vectorize("c", vector)
+    assert s.check(seeds=1, symbolic=False, m=5, n=24, k=20)
+    assert "derived: all threads have read what was staged" not in str(s)  # nothing was
 
 
 @pytest.mark.parametrize("seed", [0, 40, 1045, 1080])

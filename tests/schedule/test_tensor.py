@@ -156,6 +156,13 @@ def test_loops_shorter_than_the_pipeline(name, k, monkeypatch):
     assert SHORT[name]().check(seeds=3, symbolic=False, m=72, n=24, k=k)
 
 
+@pytest.mark.parametrize("columns", [16, 24])
+def test_lanes_exchange_what_one_block_of_a_cluster_adds_up(columns):
+    s = schedule(linear).tile(i=32, j=columns).blocks().tile(i=32).threads().tile(x=48).tile(x=16).cluster()
+    s.tensorize("mma.sync").stage("a", "b", in_="shared", pad=8).vectorize("a", "b", 8).vectorize("c", 4)
+    assert s.check(seeds=1, symbolic=False, m=40, n=28, k=50)
+
+
 @pytest.mark.bulk
 @pytest.mark.parametrize("how", [{}, {"pad": 8}, {"swizzle": "32B"}])
 def test_operands_are_stored_either_way(how):

@@ -17,7 +17,15 @@ from ptxlab.schedule.copies import during, source_of
 from ptxlab.schedule.elements import synchronize_cluster
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.synchronize import BLOCK
-from ptxlab.schedule.tensor_memory import commit, free, wait, write_accumulators, write_multiplied, write_tensor_memory
+from ptxlab.schedule.tensor_memory import (
+    commit,
+    free,
+    of_first,
+    wait,
+    write_accumulators,
+    write_multiplied,
+    write_tensor_memory,
+)
 from ptxlab.schedule.walk import WARP
 from ptxlab.schedule.writing import Writing
 
@@ -32,7 +40,7 @@ def write_barriers(w: Writing) -> None:
         w.comment("derived: mbarriers are initialized before they are used")
         if w.state.multicast is None:
             ptx.bar.sync(0)
-    if w.state.multicast is not None:
+    if w.state.multicast is not None and w.state.pair == 1:  # a pair has synchronized with its allocation
         synchronize_cluster()
 
 
@@ -47,7 +55,9 @@ def _write_ring(w: Writing) -> None:
     w.comment("derived: an mbarrier for each slot of the ring", w.state.pipeline.step)
     if w.state.specialized:
         reads = 1 if w.state.unit == "tcgen05" else w.state.thread_count // WARP
-        w.stages = ptx.barrier_pipeline(stages, fills=1, reads=reads * w.state.together(), when=is_first)
+        w.stages = ptx.barrier_pipeline(
+            stages, fills=1, reads=reads * w.state.together() // w.state.pair, when=is_first
+        )
         return
     w.full = ptx.shared(b64, stages, name="full")
     with ptx.when(is_first):
@@ -112,7 +122,7 @@ def write_asynchronous(w: Writing, node: tree.Asynchronous) -> None:
             w.reading.advance()
         case tree.Release("multiplied"):
             w.comment("derived: when these multiplications are complete, the slot has been read")
-            commit(w.reading.barrier, w.state.together())
+            commit(w, w.reading.barrier, w.state.together())
             w.reading.advance()
         case tree.Release("before"):
             w.comment("derived: the slot of the iteration before has been read")
@@ -146,9 +156,15 @@ def _write_transfer(w: Writing, node: tree.Transfer) -> None:
     w.comment(f"{boxes} by TMA", w.state.pipeline.step)
     places = [[w.addresses.value(one) for one in source_of(w, f, [Linear()] * len(f.buffer.shape))] for f in node.fills]
     if w.state.specialized:
-        w.filling.expect(node.bytes)
+        barrier = w.filling.barrier
+        if w.state.pair == 1:
+            w.filling.expect(node.bytes)
+        else:
+            with ptx.when(ptx.cluster_ctarank == 0):
+                w.filling.expect(node.bytes * w.state.pair)
+            barrier = of_first(barrier)
         for one, place in zip(node.fills, places, strict=True):
-            _copy(w, one, place, w.filling.index, w.filling.barrier)
+            _copy(w, one, place, w.filling.index, barrier)
         w.filling.advance()
         return
     is_first = w.thread == 0
@@ -177,10 +193,12 @@ def _copy(w: Writing, fill: tree.Fill, place: list[Value], slot: Value, barrier:
     blocks = w.plan.sharing(buffer)
     if blocks > 1:
         w.comment(f"a part of {buffer.stage.array} for all blocks of the cluster", w.state.multicast.step)  # type: ignore[union-attr]
-        copy, mask, rows = copy["multicast::cluster"], [u16(2**blocks - 1)], buffer.shape[-2] // blocks
-        first = ptx.ctaid.x % blocks * rows
+        first = ptx.ctaid.x % blocks * (buffer.shape[-2] // (blocks if w.state.pair == 1 else 1))
         outer[-1] = outer[-1] + first.view(s32)
-        target = ptx.mad.lo.u32(first, buffer.columns * size, target)
+        if w.state.pair == 1:
+            copy, mask = copy["multicast::cluster"], [u16(2**blocks - 1)]
+            target = ptx.mad.lo.u32(first, buffer.columns * size, target)
+    copy = copy["cta_group::2"] if w.state.pair > 1 else copy
     hint, policy = w.hint(buffer.stage.array)
     copy = copy[hint.removeprefix(".")] if hint else copy
     for panel in range(buffer.panels):

@@ -50,7 +50,8 @@ def check_numbers(schedule: Schedule, sizes: Mapping[str, int], seed: int) -> No
 def check_function(schedule: Schedule, plain: Schedule, sizes: Mapping[str, int]) -> Verdict:
     """What `equal` says of the kernel and a plain one; refuse what it does not accept."""
     arguments = arguments_of(schedule.algorithm, sizes, Host())
-    found = equal(launch_of(schedule, arguments), launch_of(plain, arguments), assume_paths=True)
+    outputs = schedule.algorithm.outputs
+    found = equal(launch_of(schedule, arguments), launch_of(plain, arguments), assume_paths=True, outputs=outputs)
     if found.level not in ACCEPTED:
         _refuse_wrong(schedule, f"it is not the algorithm: {found}", sizes)
     return found

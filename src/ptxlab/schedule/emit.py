@@ -135,17 +135,23 @@ def _write_roles(w: Writing) -> None:
             _write_tiles(w, w.plan.producer)
         if w.plan.multiplier:
             w.comment("one thread of another warp multiplies", w.state.steps.index("specialize()"))
-            with ptx.when(w.thread == copier + WARP), role(w, "multiply"):
+            multiplies = w.thread == copier + WARP
+            if w.state.pair > 1:
+                multiplies = ptx.and_.pred(multiplies, ptx.cluster_ctarank == 0)
+            with ptx.when(multiplies), role(w, "multiply"):
                 _write_tiles(w, w.plan.multiplier)
     with ptx.otherwise(), role(w, "compute"):
         w.comment("all other warps compute", w.state.steps.index("specialize()"))
         if registers:
             ptx.setmaxnreg.inc.sync.aligned.u32(registers[1])
         _write_tiles(w, w.plan.tree)
-        write_end(w)
+        if w.state.pair == 1:
+            write_end(w)
     if w.state.multicast is not None:
         w.comment("derived: no block is over while others copy to it, or arrive at its mbarriers")
         synchronize_cluster()
+    if w.state.pair > 1:
+        write_end(w)
 
 
 def _write_tiles(w: Writing, tree: list[Node]) -> None:

@@ -16,7 +16,7 @@ from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.numbers import each, key_of
 from ptxlab.schedule.statements import Reduce, Store
 from ptxlab.schedule.synchronize import BLOCK
-from ptxlab.schedule.tree import Leaf
+from ptxlab.schedule.tree import Leaf, walk
 from ptxlab.schedule.writing import Writing
 
 COMBINE = {"add": "add.rn.f32", "max": "max.f32", "min": "min.f32"}
@@ -24,9 +24,15 @@ FOUR = 4  # numbers of one access
 
 
 def _loops(w: Writing, one: Reduce) -> list[str]:
-    """The loops that a thread has numbers of, those that stores have neighbours in last."""
-    last = {axis for s in w.algorithm.statements if isinstance(s, Store) for axis in w.plan.axes_of(s.index[-1])}
-    return sorted(w.state.serial(one.axes), key=lambda name: w.state.part(name).axis in last)
+    """The loops that a thread has numbers of, those last in which vectors that are stored have neighbours."""
+    last, part = _stored_along(w), w.state.part
+    return sorted(w.state.serial(one.axes), key=lambda name: (part(name).axis in last, -part(name).weight))
+
+
+def _stored_along(w: Writing) -> set[str]:
+    """The axes along which vectors are stored."""
+    stores = [s for s in w.algorithm.statements if isinstance(s, Store) and s.array in w.state.vectors]
+    return {axis for one in stores for axis in w.plan.axes_of(one.index[-1])}
 
 
 def _shared(w: Writing) -> tuple[Reduce, int] | None:
@@ -34,13 +40,15 @@ def _shared(w: Writing) -> tuple[Reduce, int] | None:
     sums = [one for one in w.algorithm.statements if isinstance(one, Reduce)]
     if not w.state.cluster or len(sums) != 1:
         return None
-    loops = _loops(w, sums[0])
-    if not all(name in w.plan.unrolled for name in loops):
+    loops, along = _loops(w, sums[0]), _stored_along(w)
+    at_once = next(node.loops for node, _ in walk(w.plan.tree) if isinstance(node, Leaf) and node.kind == "exchange")
+    if not {*loops} <= w.plan.unrolled & {*at_once} or len(along) > 1:
         return None
-    count = prod(w.state.count(w.state.part(name)) or 1 for name in loops)
-    together = max([FOUR, *(w.state.vectors.get(name, 1) for name in w.algorithm.outputs)])
-    share, rest = divmod(count, w.state.cluster_blocks)
-    return None if rest or share % together else (sums[0], share)
+    counts = {name: w.state.count(w.state.part(name)) or 1 for name in loops}
+    row = prod(count for name, count in counts.items() if w.state.part(name).axis in along)
+    together = max([1, *(w.state.vectors.get(name, 1) for name in w.algorithm.outputs)])
+    share, rest = divmod(prod(counts.values()), w.state.cluster_blocks)
+    return None if rest or share % max(FOUR, together) or row % together else (sums[0], share)
 
 
 def is_owned(w: Writing, name: str) -> bool:

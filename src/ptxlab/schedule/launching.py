@@ -63,7 +63,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     for name, one in scaled.items():
         given[name], given[factors_of(name)] = one.mapped
     for name, buffer in made.mapped.items():
-        box = (*buffer.shape[:-2], buffer.shape[-2] // made.sharing(buffer), buffer.columns)
+        box = (*buffer.shape[:-2], buffer.shape[-2] // max(1, made.sharing(buffer) // made.state.pair), buffer.columns)
         given[name] = tensor_map(given[name], box, swizzle=buffer.stage.swizzle or None)
     args = [*given.values(), *free.values()]
     if made.state.stream_k:

@@ -49,6 +49,7 @@ from ptxlab.schedule.steps.evict_first import evict_first
 from ptxlab.schedule.steps.evict_last import evict_last
 from ptxlab.schedule.steps.multicast import multicast
 from ptxlab.schedule.steps.online import online
+from ptxlab.schedule.steps.pair import pair
 from ptxlab.schedule.steps.persistent import persistent
 from ptxlab.schedule.steps.pipeline import pipeline
 from ptxlab.schedule.steps.prefetch import prefetch
@@ -71,7 +72,7 @@ STEPS: dict[str, Callable[..., State]] = {
     one.__name__: one
     for one in (
         tile, blocks, threads, cluster, reorder, online, tensorize, stage, vectorize, pipeline, specialize, multicast,
-        persistent, stream_k, prefetch, unroll, raster, resident, evict_first,
+        pair, persistent, stream_k, prefetch, unroll, raster, resident, evict_first,
         evict_last,
     )
 }  # fmt: skip
@@ -185,6 +186,10 @@ class Schedule:
     def multicast(self, array: str, blocks: int = 2) -> Self:
         """Have the blocks of a cluster copy what they all read of an array once."""
         return self._take("multicast", (array, blocks), {})
+
+    def pair(self) -> Self:
+        """Have the tensor cores of two blocks multiply together: each copies half of what both read."""
+        return self._take("pair", (), {})
 
     def persistent(self) -> Self:
         """Have a block compute tile after tile."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ptxlab.measure.block_scaled import FORMATS
 from ptxlab.schedule.scaled import factors_box, packed, packed_box
@@ -51,6 +52,8 @@ def put_copies(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
             continue
         if stage.space == "shared":
             box = _buffer(plan, stage, leaves, path)
+            if state.pair > 1 and plan.sharing(box) > 1:
+                box = replace(box, shape=(*box.shape[:-2], box.shape[-2] // state.pair, box.shape[-1]))
             plan.buffers += (boxes := [box] if box.element not in FORMATS else [packed_box(box), factors_box(box)])
             fills += map(Fill, boxes)
         else:
@@ -105,7 +108,7 @@ def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop, path: tuple
             help = f"`tile` `{axis}` once" if reduced else f'`blocks("{axis}")` before `stage`'
             plan.state.refuse("illegal-step", said, help)
         for fill in fills:
-            blocks, rows = plan.sharing(fill.buffer), fill.buffer.shape[-2]
+            blocks, rows = plan.sharing(fill.buffer) // plan.state.pair, fill.buffer.shape[-2]
             if blocks > 1 and rows % (EIGHT * blocks):
                 said = f"{rows} rows of `{fill.buffer.stage.array}` are not {blocks} times a multiple of {EIGHT}"
                 plan.state.refuse("illegal-step", f"{said}, in which the swizzle repeats", "use another tile")
@@ -150,8 +153,10 @@ def _transfer(plan: Plan, body: list[Node], number: int, loop: Loop, fills: list
         loop.body[:] = [arrival, *rest, *last, Release("now" if once else "before")]
         if once:
             return 0
-        body[number + 1 : number + 1] = [*after, Release("after")]
-        return len(after) + 1
+        if state.persistent:  # otherwise the last slot is not filled again
+            after.append(Release("after"))
+        body[number + 1 : number + 1] = after
+        return len(after)
     for fill in fills:
         fill.ahead = stages - 1
     first: list[Node] = [Transfer([Fill(f.buffer, iteration=n) for f in fills]) for n in range(stages - 1)]

@@ -78,6 +78,8 @@ class MulticastCopy:
     blocks: int
     part: str
     step: int
+    is_pair: bool = False
+    """Whether each keeps what it copied, and the first of two multiplies by the parts of both."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +263,7 @@ class State:
     @property
     def tensor_columns(self) -> int:
         """Columns of tensor memory of a set of accumulators: those of the block's tile, for each 128 rows of it."""
-        return self._of_block(self.tensors[0].rows) * self._of_block(self.tensors[0].columns) // LANES
+        return self.of_block(self.tensors[0].rows) * self.of_block(self.tensors[0].columns) // LANES
 
     @property
     def factor_columns(self) -> tuple[int, int]:
@@ -270,9 +272,9 @@ class State:
         if not tensor.group:
             return 0, 0
         depth = (self.count(self.parts[tensor.depth][-1]) or 0) // tensor.group
-        return self._of_block(tensor.rows) // LANES * depth, self._of_block(tensor.columns) // LANES * depth
+        return self.of_block(tensor.rows) // LANES * depth, self.of_block(tensor.columns) // LANES * depth
 
-    def _of_block(self, axis: str) -> int:
+    def of_block(self, axis: str) -> int:
         """Iterations of rows or columns that the block has of a sum."""
         found = 1
         for part in self.parts[axis]:
@@ -335,6 +337,11 @@ class State:
         if self.multicast is None or part not in ("", self.multicast.part):
             return 1
         return self.multicast.blocks
+
+    @property
+    def pair(self) -> int:
+        """Blocks whose tensor cores multiply together: 2, or 1."""
+        return 2 if self.multicast is not None and self.multicast.is_pair else 1
 
     @property
     def launched(self) -> int:

@@ -250,13 +250,14 @@ def _write_tcgen05(w: Writing, tensor: Tensor, one: Reduce) -> None:
     elements = left.buffer.element, right.buffer.element
     step = STEP // BYTES[elements[0]]
     depth = (w.state.count(w.state.parts[tensor.depth][-1]) or 0) // packed(elements[0])
-    rows, columns = left.extent, right.extent
+    pair = w.state.pair
+    rows, columns = left.extent, right.extent * pair
     across = max(n for n in range(16, MOST_COLUMNS + 1, 16) if columns % n == 0)
     right.check_panels(across)
     scaled = FORMATS.get(elements[0])
     kind = scaled.kind if scaled else "f16" if BYTES[elements[0]] == 2 else "f8f6f4"
     more: dict[str, Any] = {"transpose_a": not left.is_along, "transpose_b": not right.is_along}
-    multiply = ptx.tcgen05.mma["cta_group::1"][f"kind::{kind}"]
+    multiply = ptx.tcgen05.mma[f"cta_group::{pair}"][f"kind::{kind}"]
     if scaled:
         multiply, elements, more = multiply.block_scale[scaled.size], (scaled.type,) * 2, {"scale": scaled.factor}
     around = [p for p in w.state.parts[tensor.depth] if p.role == "serial" and p.name not in w.state.fragments(tensor)]
@@ -270,7 +271,7 @@ def _write_tcgen05(w: Writing, tensor: Tensor, one: Reduce) -> None:
                 more |= {"a_id": within, "b_id": within}
                 if within == 0:
                     factors = copy_factors(w, tensor, block)
-            bits = ptx.instruction_descriptor(kind, LANES, across, *elements, **more)
+            bits = ptx.instruction_descriptor(kind, LANES * pair, across, *elements, blocks=pair, **more)
             for i, j in product(range(0, rows, LANES), range(0, columns, across)):
                 first, second = left.described(i, along), right.described(j, along)
                 target = accumulator(w, i // LANES * columns + j)

@@ -31,7 +31,8 @@ def write_tensor_memory(w: Writing) -> None:
     wanted = max(state.tensor_columns * state.accumulators + sum(state.factor_columns), FEWEST_COLUMNS)
     w.comment("accumulators in tensor memory, and mbarriers for when they are complete", state.tensors[0].step)
     if state.persistent:
-        w.sets = ptx.barrier_pipeline(state.accumulators, fills=1, reads=state.thread_count // WARP, when=is_first)
+        reads = state.thread_count // WARP * state.pair
+        w.sets = ptx.barrier_pipeline(state.accumulators, fills=1, reads=reads, when=is_first)
     else:
         w.done, w.turn = ptx.shared(b64, 1, name="done"), u32(0)
         ptx.mbarrier.init.shared.b64(w.done.at(0), 1, when=is_first)
@@ -41,16 +42,20 @@ def write_tensor_memory(w: Writing) -> None:
             for stage in range(state.pipeline.stages):
                 ptx.mbarrier.init.shared.b64(w.multiplied.at(stage), 1)
     w.comment("derived: all threads know the address, and mbarriers are initialized before they are used")
-    w.tensor_memory = ptx.tensor_memory(1 << (wanted - 1).bit_length(), when=w.thread < WARP)
+    w.tensor_memory = ptx.tensor_memory(1 << (wanted - 1).bit_length(), when=w.thread < WARP, blocks=state.pair)
 
 
 def free(w: Writing) -> None:
     """Free tensor memory; multiplications are complete, since warps have read what they wrote."""
-    if not w.state.cluster:  # its blocks have waited for each other since
+    if not w.state.cluster and w.state.pair == 1:  # blocks of a cluster have waited for each other since
         w.comment("derived: all warps have read tensor memory before it is freed")
         w.barrier(BLOCK)
     tmem = w.tensor_memory
-    emit("tcgen05.dealloc.cta_group::1.sync.aligned.b32", [tmem.address, tmem.columns], when=w.thread < WARP)
+    emit(
+        f"tcgen05.dealloc.cta_group::{w.state.pair}.sync.aligned.b32",
+        [tmem.address, tmem.columns],
+        when=w.thread < WARP,
+    )
 
 
 @contextmanager
@@ -67,12 +72,12 @@ def commit_slot(w: Writing) -> None:
     """Have an mbarrier say when a slot that TMA filled has been read."""
     if w.plan.mapped and not w.state.specialized:
         assert w.ring is not None
-        commit(w.multiplied.at(w.ring[0]))
+        commit(w, w.multiplied.at(w.ring[0]))
 
 
-def commit(barrier: Value, blocks: int = 1) -> None:
+def commit(w: Writing, barrier: Value, blocks: int = 1) -> None:
     """Arrive at an mbarrier, of all blocks of a cluster, when all multiplications of this thread are complete."""
-    arrive = ptx.tcgen05.commit["cta_group::1"]["mbarrier::arrive::one"]["shared::cluster"]
+    arrive = ptx.tcgen05.commit[f"cta_group::{w.state.pair}"]["mbarrier::arrive::one"]["shared::cluster"]
     if blocks == 1:
         arrive.b64(barrier)
     else:
@@ -95,7 +100,7 @@ def write_multiplied(w: Writing, node: Multiplied) -> None:
     else:
         if not w.state.specialized:
             with issuing(w):
-                commit(w.done.at(0))
+                commit(w, w.done.at(0))
         wait(w.done.at(0), w.turn)
         emit("xor.b32", [w.turn, 1], out=w.turn)
 
@@ -108,12 +113,22 @@ def write_accumulators(w: Writing, node: Accumulators) -> None:
         ptx.tcgen05.fence__after_thread_sync()
     elif node.event == "complete":
         w.comment("derived: when all multiplications of the tile are complete, warps read it")
-        commit(w.summing.barrier if w.state.persistent else w.done.at(0))
+        commit(w, w.summing.barrier if w.state.persistent else w.done.at(0), w.state.pair)
         if w.state.persistent:
             w.summing.advance()
     else:
         w.comment("derived: this warp has read the accumulators")
-        w.summed.release()
+        if w.state.pair == 1:
+            w.summed.release()
+            return
+        with ptx.when(ptx.laneid == 0):
+            ptx.mbarrier.arrive.release.cluster.shared__cluster.b64(of_first(w.summed.barrier))
+        w.summed.advance()
+
+
+def of_first(barrier: Value) -> Value:
+    """The address of the same mbarrier in the first block of the cluster."""
+    return ptx.mapa.shared__cluster.u32(barrier, 0)
 
 
 def write_load(w: Writing, one: Reduce) -> None:

@@ -246,7 +246,7 @@ class Plan:
         return {buffer.stage.array: buffer for buffer in self.buffers if buffer.slots > 1}
 
     def sharing(self, buffer: Buffer) -> int:
-        """Blocks that share the copies of a box."""
+        """Blocks that share a box: each copies a part of it, for all, or of a pair for itself."""
         shared = self.state.multicast is not None and self.state.multicast.array == buffer.stage.array
         return self.state.together() if shared else 1
 
@@ -257,7 +257,7 @@ class Plan:
         staged = {buffer.stage.array for buffer in self.buffers}
         others = [one for one in self.state.algorithm.statements if not isinstance(one, Reduce)]
         return (
-            bool(self.state.cluster)
+            bool(self.state.cluster and self.buffers)
             and len(sums) == 1
             and all(buffer.slots > 1 for buffer in self.buffers)
             and not any(load.array in staged for one in others for load in loads(one))
