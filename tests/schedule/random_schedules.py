@@ -77,6 +77,12 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
             attempt("tile", **{axis: chance.choice((*TILES, 4, 8))})
     for _ in range(chance.randint(0, 3)):
         attempt(chance.choice(("threads", "blocks", "unroll", "threads")), chance.choice(made.state.order))
+    reduced, later = [axis for axis in algorithm.axes if axis in algorithm.reduced], drawn_later(made)
+    if reduced and later.random() < 0.15:
+        axis, tile = later.choice(reduced), later.choice((1, 4, 16))
+        blocks = later.choice((2, 3, 4))
+        if attempt("tile", **{axis: tile * blocks}) and attempt("tile", **{axis: tile}):
+            attempt("cluster")
     serial = made.state.serial(algorithm.axes)
     if len(serial) > 1 and chance.random() < 0.7:
         attempt("reorder", *chance.sample(serial, chance.randint(2, len(serial))))
@@ -97,16 +103,20 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
         attempt("prefetch")
     if chance.random() < 0.2:
         attempt("raster", chance.randint(1, 4))
-    draw_hints(attempt, chance, names)
+    draw_hints(made, attempt, chance)
     return made, refused
 
 
-def draw_hints(attempt: Callable[..., bool], chance: random.Random, names: list[str]) -> None:
+def draw_hints(made: Schedule, attempt: Callable[..., bool], chance: random.Random) -> None:
     """Steps that change no result."""
+    later, names = drawn_later(made), list(made.algorithm.arrays)
     if chance.random() < 0.1:
         attempt("resident", chance.randint(1, 3))
     if chance.random() < 0.2:
-        attempt(chance.choice(("evict_first", "evict_last")), *chance.sample(names, chance.randint(1, len(names))))
+        arrays = chance.sample(names, chance.randint(1, len(names)))
+        attempt("evict_first", *arrays)
+        if later.random() < 0.5:
+            attempt("evict_last", *arrays[1:], names[0])
 
 
 def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Random) -> None:
@@ -149,7 +159,14 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
             attempt("multicast", chance.choice("ab"), chance.choice((2, 2, 4)))
         if chance.random() < 0.6:
             attempt(chance.choice(("persistent", "stream_k")))
-    draw_hints(attempt, chance, list(made.algorithm.arrays))
+        if unit == "tcgen05" and drawn_later(made).random() < 0.5:
+            attempt("pair")
+    draw_hints(made, attempt, chance)
+
+
+def drawn_later(made: Schedule) -> random.Random:
+    """Chance for steps that there were not before: it leaves the others of a seed as they were."""
+    return random.Random(repr(made))
 
 
 def sizes_of(made: Schedule, chance: random.Random) -> dict[str, int]:
