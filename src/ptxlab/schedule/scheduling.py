@@ -12,12 +12,14 @@ s.check()
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from inspect import signature
+from functools import wraps
+from inspect import isfunction, signature
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self
 
 from ptxlab.author import Kernel
 from ptxlab.author.lines import SourcePosition
@@ -32,6 +34,7 @@ from ptxlab.measure.block_scaled import FORMATS
 from ptxlab.measure.data import Blank, Host
 from ptxlab.report import PtxError
 from ptxlab.report.nearest import nearest
+from ptxlab.schedule import steps
 from ptxlab.schedule.checking import check_function, check_numbers
 from ptxlab.schedule.drawing import draw, draw_banks
 from ptxlab.schedule.emit import write_kernel
@@ -43,39 +46,12 @@ from ptxlab.schedule.scaled import refuse_scaled
 from ptxlab.schedule.search import Judge, Search, search
 from ptxlab.schedule.state import State, here, quoted, refuse_here
 from ptxlab.schedule.statements import Algorithm
-from ptxlab.schedule.steps.blocks import blocks
-from ptxlab.schedule.steps.cluster import cluster
-from ptxlab.schedule.steps.evict_first import evict_first
-from ptxlab.schedule.steps.evict_last import evict_last
-from ptxlab.schedule.steps.multicast import multicast
-from ptxlab.schedule.steps.online import online
-from ptxlab.schedule.steps.pair import pair
-from ptxlab.schedule.steps.persistent import persistent
-from ptxlab.schedule.steps.pipeline import pipeline
-from ptxlab.schedule.steps.prefetch import prefetch
-from ptxlab.schedule.steps.raster import raster
-from ptxlab.schedule.steps.reorder import reorder
-from ptxlab.schedule.steps.resident import resident
-from ptxlab.schedule.steps.specialize import specialize
-from ptxlab.schedule.steps.stage import stage
-from ptxlab.schedule.steps.stream_k import stream_k
-from ptxlab.schedule.steps.tensorize import tensorize
-from ptxlab.schedule.steps.threads import threads
-from ptxlab.schedule.steps.tile import tile
-from ptxlab.schedule.steps.unroll import unroll
-from ptxlab.schedule.steps.vectorize import vectorize
 from ptxlab.schedule.synchronize import synchronize
 from ptxlab.schedule.tree import Plan
 from ptxlab.trace import Trace
 
-STEPS: dict[str, Callable[..., State]] = {
-    one.__name__: one
-    for one in (
-        tile, blocks, threads, cluster, reorder, online, tensorize, stage, vectorize, pipeline, specialize, multicast,
-        pair, persistent, stream_k, prefetch, unroll, raster, resident, evict_first,
-        evict_last,
-    )
-}  # fmt: skip
+Takes = ParamSpec("Takes")
+STEPS: dict[str, Callable[..., State]] = {name: one for name, one in vars(steps).items() if isfunction(one)}
 
 
 @dataclass(frozen=True)
@@ -111,6 +87,17 @@ class Step:
         return hash(str(self))
 
 
+def _method(step: Callable[Concatenate[State, Takes], State]) -> Callable[Concatenate[Schedule, Takes], Schedule]:
+    """A step as a method of a schedule, which returns it: with the text of the step's file."""
+
+    @wraps(step)
+    def take(self: Schedule, /, *arguments: Takes.args, **options: Takes.kwargs) -> Schedule:
+        return self.take(Step(step.__name__, arguments, tuple(options.items()), here()))
+
+    take.__doc__ = sys.modules[step.__module__].__doc__
+    return take
+
+
 class Schedule:
     """An algorithm and the steps taken so far. Each step is checked when it is taken."""
 
@@ -136,92 +123,27 @@ class Schedule:
         self._kernels = {}
         return self
 
-    def _take(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Self:
-        return self.take(Step(name, arguments, tuple(options.items()), here()))
-
-    def tile(self, **sizes: int) -> Self:
-        """Cut loops into tiles of so many iterations."""
-        return self._take("tile", (), sizes)
-
-    def blocks(self, *loops: str) -> Self:
-        """Run loops by blocks: those named, or those that `tile` has just cut."""
-        return self._take("blocks", loops, {})
-
-    def threads(self, *loops: str) -> Self:
-        """Run loops by threads: those named, or those that `tile` has just cut."""
-        return self._take("threads", loops, {})
-
-    def cluster(self, *loops: str) -> Self:
-        """Share a loop that is reduced over among the blocks of a cluster."""
-        return self._take("cluster", loops, {})
-
-    def reorder(self, *loops: str) -> Self:
-        """Nest loops in this order."""
-        return self._take("reorder", loops, {})
-
-    def online(self, loop: str) -> Self:
-        """Take one pass over a loop: sums of exponentials are rescaled as the maximum grows."""
-        return self._take("online", (loop,), {})
-
-    def stage(self, *arrays: str, **options: Any) -> Self:
-        """Copy what a loop reads to shared memory or registers: `in_`, `at`, `transposed`, `pad`, `swizzle`."""
-        return self._take("stage", arrays, options)
-
-    def tensorize(self, unit: str) -> Self:
-        """Have tensor cores compute a sum of products: by `mma.sync`, `wgmma` or `tcgen05`."""
-        return self._take("tensorize", (unit,), {})
-
-    def vectorize(self, *arguments: str | int) -> Self:
-        """Access several neighbouring elements of arrays at once: `vectorize("a", "b", 4)`."""
-        return self._take("vectorize", arguments, {})
-
-    def pipeline(self, **options: Any) -> Self:
-        """Copy to shared memory ahead of time: `stages`, `by`."""
-        return self._take("pipeline", (), options)
-
-    def specialize(self) -> Self:
-        """Have one more warp copy by TMA, while the others compute."""
-        return self._take("specialize", (), {})
-
-    def multicast(self, array: str, blocks: int = 2) -> Self:
-        """Have the blocks of a cluster copy what they all read of an array once."""
-        return self._take("multicast", (array, blocks), {})
-
-    def pair(self) -> Self:
-        """Have the tensor cores of two blocks multiply together: each copies half of what both read."""
-        return self._take("pair", (), {})
-
-    def persistent(self) -> Self:
-        """Have a block compute tile after tile."""
-        return self._take("persistent", (), {})
-
-    def stream_k(self) -> Self:
-        """Have all blocks compute equally many iterations along a sum, and add what they have of one tile."""
-        return self._take("stream_k", (), {})
-
-    def prefetch(self) -> Self:
-        """Load what is staged in registers one iteration before it is read."""
-        return self._take("prefetch", (), {})
-
-    def unroll(self, *loops: str) -> Self:
-        """Write the iterations of loops one after the other."""
-        return self._take("unroll", loops, {})
-
-    def raster(self, rows: int) -> Self:
-        """Order blocks in groups of so many rows of tiles."""
-        return self._take("raster", (rows,), {})
-
-    def resident(self, blocks: int) -> Self:
-        """Have so many blocks on an SM."""
-        return self._take("resident", (blocks,), {})
-
-    def evict_first(self, *arrays: str) -> Self:
-        """Have the L2 cache give up what is accessed of arrays first."""
-        return self._take("evict_first", arrays, {})
-
-    def evict_last(self, *arrays: str) -> Self:
-        """Have the L2 cache give up what is accessed of arrays last."""
-        return self._take("evict_last", arrays, {})
+    tile = _method(steps.tile)
+    blocks = _method(steps.blocks)
+    threads = _method(steps.threads)
+    cluster = _method(steps.cluster)
+    reorder = _method(steps.reorder)
+    online = _method(steps.online)
+    tensorize = _method(steps.tensorize)
+    stage = _method(steps.stage)
+    vectorize = _method(steps.vectorize)
+    pipeline = _method(steps.pipeline)
+    specialize = _method(steps.specialize)
+    multicast = _method(steps.multicast)
+    pair = _method(steps.pair)
+    persistent = _method(steps.persistent)
+    stream_k = _method(steps.stream_k)
+    prefetch = _method(steps.prefetch)
+    unroll = _method(steps.unroll)
+    raster = _method(steps.raster)
+    resident = _method(steps.resident)
+    evict_first = _method(steps.evict_first)
+    evict_last = _method(steps.evict_last)
 
     def undo(self, steps: int = 1) -> Self:
         """Take back the last steps."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ptxlab.schedule.state import Part, State, quoted
 
 
-def tile(state: State, **sizes: int) -> State:
+def tile(state: State, /, **sizes: int) -> State:
     """Each axis gets one more part, the iterations of a tile. What does not fill a tile is masked."""
     if not sizes:
         state.refuse("illegal-step", "`tile` is given no loop", "`tile(i=128, j=128)`")
