@@ -100,7 +100,7 @@ def role(w: Writing, does: str) -> Iterator[None]:
     w.ring = None
 
 
-def write_asynchronous(w: Writing, node: tree.Asynchronous) -> None:
+def write_asynchronous(w: Writing, node: tree.Sync | tree.Transfer | tree.Arrival) -> None:
     """Write a copy by TMA, or a wait."""
     step = w.state.pipeline.step
     match node:
@@ -113,39 +113,39 @@ def write_asynchronous(w: Writing, node: tree.Asynchronous) -> None:
             w.comment("until the copies of this iteration have arrived", step)
             assert w.ring is not None
             wait(w.full.at(w.ring[0]), w.parity)
-        case tree.Vacancy():
+        case tree.Sync("vacancy"):
             w.comment("derived: all warps have read the slot before it is filled again")
             w.filling.wait()
-        case tree.Release("now"):
+        case tree.Sync("release now"):
             w.comment("derived: the slot has been read")
             w.read.release(w.state.together())
             w.reading.advance()
-        case tree.Release("multiplied"):
+        case tree.Sync("release multiplied"):
             w.comment("derived: when these multiplications are complete, the slot has been read")
             commit(w, w.reading.barrier, w.state.together())
             w.reading.advance()
-        case tree.Release("before"):
+        case tree.Sync("release before"):
             w.comment("derived: the slot of the iteration before has been read")
             first = 0 if w.pieces is None else w.pieces.first.view(s32)
             with ptx.when(w.addresses.registers[w.state.pipeline.at] > first):
                 w.read.release(w.state.together())
             w.reading.advance()
-        case tree.Release():
+        case tree.Sync("release last"):
             w.comment("derived: the last slot has been read")
             w.read.release(w.state.together())
-        case tree.Accumulators():
-            write_accumulators(w, node)
-        case tree.Multiplied():
-            which = "of the iteration before" if node.pending else "so far"
+        case tree.Sync("free" | "complete" | "read" as event):
+            write_accumulators(w, event)
+        case tree.Sync("multiplied", pending):
+            which = "of the iteration before" if pending else "so far"
             w.comment(f"derived: until the multiplications {which} are complete")
             if w.state.unit == "tcgen05":
-                write_multiplied(w, node)
+                write_multiplied(w, pending)
             else:
-                ptx.wgmma.wait_group.sync.aligned(node.pending)
-        case tree.Fence(waited=True):
+                ptx.wgmma.wait_group.sync.aligned(pending)
+        case tree.Sync("fence waited"):
             w.comment("derived: loads from tensor memory are after this wait")
             ptx.tcgen05.fence__after_thread_sync()
-        case tree.Fence():
+        case tree.Sync("fence"):
             w.comment("derived: what was copied is visible to tensor cores, which read by another proxy")
             emit("fence.proxy.async.shared::cta", [])
 

@@ -47,13 +47,13 @@ def _node(w: Writing, node: tree.Node) -> None:
             w.held = held
         case tree.Ahead():
             _ahead(w, node)
-        case tree.Turn():
+        case tree.Sync("turn"):
             _advance_ring(w, True)
             for place in [p for p in w.addresses.known if isinstance(p, Place) and p.slot == READ]:
                 _slot(w, place)
-        case tree.Commit():
+        case tree.Sync("commit"):
             emit("cp.async.commit_group", [])
-        case tree.Wait():
+        case tree.Sync("wait"):
             w.comment("until the copies of this iteration have arrived", w.state.pipeline.step)
             emit("cp.async.wait_group", [node.pending])
         case tree.Shared():

@@ -13,7 +13,7 @@ from math import prod
 from ptxlab.schedule.staging import put_copies
 from ptxlab.schedule.state import Part, State
 from ptxlab.schedule.statements import Let, Reduce, Statement, names
-from ptxlab.schedule.tree import READING, Fill, Keep, Leaf, Loop, Node, Plan, Release, Shared, reads, walk
+from ptxlab.schedule.tree import READING, Fill, Keep, Leaf, Loop, Node, Plan, Shared, Sync, reads, walk
 from ptxlab.schedule.walk import combination
 
 MOST_UNROLLED = 4096  # iterations of nested loops that are written out
@@ -36,7 +36,7 @@ def plan(state: State, multiples: Mapping[str, int]) -> Plan:
     if state.persistent:
         _check_tiles(made)
     if state.stream_k:
-        last = max(n for n, node in enumerate(made.tree) if isinstance(node, Release))
+        last = max(n for n, node in enumerate(made.tree) if Sync.of(node).startswith("release"))
         made.tree[last + 1 :] = [Shared(made.tree[last + 1 :])]
     return made
 

@@ -10,24 +10,17 @@ from ptxlab.schedule.scaled import factors_box, packed, packed_box
 from ptxlab.schedule.state import Stage
 from ptxlab.schedule.tree import (
     BYTES,
-    Accumulators,
     Ahead,
     Arrival,
     Buffer,
-    Commit,
-    Fence,
     Fill,
     Keep,
     Leaf,
     Loop,
-    Multiplied,
     Node,
     Plan,
-    Release,
+    Sync,
     Transfer,
-    Turn,
-    Vacancy,
-    Wait,
     readers,
     reads,
     walk,
@@ -59,18 +52,16 @@ def put_copies(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
         else:
             keeps.append(Keep(stage, leaves))
     by_tma = state.pipeline.by == "tma"
-    inside = not by_tma and any(
-        isinstance(node, Fence) and not node.waited for node, _ in walk(body)
-    )  # after these copies, too
-    fences = [Fence()] if fills and state.multiplies_later and not inside else []
+    inside = not by_tma and any(Sync.of(node) == "fence" for node, _ in walk(body))  # after these copies, too
+    fences = [Sync("fence")] if fills and state.multiplies_later and not inside else []
     body[:0] = [*fills, *fences, *keeps]
     for number, node in reversed(list(enumerate(body))):
         if isinstance(node, Leaf) and node.kind == "multiply" and state.multiplies_later:
-            body.insert(number + 1, Multiplied(0))
+            body.insert(number + 1, Sync("multiplied"))
     multiplied = [_has(node, "multiply") for node in body]
     for number, node in reversed(list(enumerate(body))):
         if _has(node, "load") and not multiplied[number] and any(multiplied):
-            body.insert(number, Fence(waited=True))
+            body.insert(number, Sync("fence waited"))
             break
     number = 0
     while number < len(body):
@@ -96,7 +87,7 @@ def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop, path: tuple
     rest: list[Node] = [node for node in loop.body if not isinstance(node, Fill)]
     first: list[Node] = []
     for iteration in range(stages - 1):
-        first += [*(Fill(fill.buffer, iteration=iteration) for fill in fills), Commit()]
+        first += [*(Fill(fill.buffer, iteration=iteration) for fill in fills), Sync("commit")]
     for fill in fills:
         fill.buffer.slots = stages
         fill.ahead = stages - 1
@@ -116,9 +107,9 @@ def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop, path: tuple
                 said = f"{max(fill.buffer.shape[:-1])} rows of `{fill.buffer.stage.array}` are staged"
                 plan.state.refuse("schedule-limit", f"{said}, and TMA copies {MOST_ROWS} at most", "use smaller tiles")
         return _transfer(plan, body, number, loop, fills)
-    fences = [node for node in rest if isinstance(node, Fence)]
-    rest = [node for node in rest if not isinstance(node, Fence)]
-    loop.body[:] = [Wait(stages - 2), *fences, *fills, Commit(), *rest]
+    fences = [node for node in rest if Sync.of(node).startswith("fence")]
+    rest = [node for node in rest if not Sync.of(node).startswith("fence")]
+    loop.body[:] = [Sync("wait", stages - 2), *fences, *fills, Sync("commit"), *rest]
     if plan.state.prefetch:
         first += _prefetch(plan, loop, fills, rest, stages)
     body[number:number] = first
@@ -130,31 +121,32 @@ def _transfer(plan: Plan, body: list[Node], number: int, loop: Loop, fills: list
     state = plan.state
     stages = state.pipeline.stages
     once = loop.part.name == state.once  # multiplications are then waited for where they are read
-    rest: list[Node] = [n for n in loop.body if not isinstance(n, (Fill, Fence) if once else (Fill, Fence, Multiplied))]
+    gone = ("fence", "fence waited", *(() if once else ("multiplied",)))
+    rest: list[Node] = [n for n in loop.body if not isinstance(n, Fill) and Sync.of(n) not in gone]
     multiplies = state.multiplies_later and not once
     if multiplies and not any(isinstance(n, Leaf) and n.kind == "multiply" for n in rest):
         state.refuse("illegal-step", f"`{state.unit}` is not all that is done in an iteration of `{loop.part.name}`")
-    last: list[Node] = [Multiplied(1)] if multiplies else []
-    after: list[Node] = [Multiplied(0)] if multiplies else []
+    last: list[Node] = [Sync("multiplied", 1)] if multiplies else []
+    after: list[Node] = [Sync("multiplied")] if multiplies else []
     arrival = Arrival([fill.buffer for fill in fills])
     for fill in fills:
         fill.buffer.slots = stages
     if state.specialized:
         own = [Fill(fill.buffer) for fill in fills]
-        plan.producer = [Loop(loop.part, [Vacancy(), Transfer(own)])]
+        plan.producer = [Loop(loop.part, [Sync("vacancy"), Transfer(own)])]
         if state.unit == "tcgen05":
-            loop.body[:] = [arrival, *rest, Release("multiplied")]
-            plan.multiplier = [loop, Accumulators("complete")]
-            body[number] = Multiplied(0)
+            loop.body[:] = [arrival, *rest, Sync("release multiplied")]
+            plan.multiplier = [loop, Sync("complete")]
+            body[number] = Sync("multiplied")
             if state.persistent:
-                plan.multiplier.insert(0, Accumulators("free"))
-                body.insert(max(n for n, node in enumerate(body) if _has(node, "load")) + 1, Accumulators("read"))
+                plan.multiplier.insert(0, Sync("free"))
+                body.insert(max(n for n, node in enumerate(body) if _has(node, "load")) + 1, Sync("read"))
             return 0
-        loop.body[:] = [arrival, *rest, *last, Release("now" if once else "before")]
+        loop.body[:] = [arrival, *rest, *last, Sync("release now" if once else "release before")]
         if once:
             return 0
         if state.persistent:  # otherwise the last slot is not filled again
-            after.append(Release("after"))
+            after.append(Sync("release last"))
         body[number + 1 : number + 1] = after
         return len(after)
     for fill in fills:
@@ -182,9 +174,9 @@ def _prefetch(plan: Plan, loop: Loop, fills: list[Fill], rest: list[Node], stage
         if len(readers(plan.tree, keep.stage.array)) > len(keep.leaves) or keep.stage.array not in buffers:
             state.refuse("illegal-step", f"`{keep.stage.array}` is not read from shared memory in this loop only")
     body: list[Node] = [node for node in inner.body if not isinstance(node, Keep)]
-    turn: list[Node] = [Turn(), Wait(stages - 2), *(Keep(keep.stage, keep.leaves) for keep in keeps)]
-    loop.body[:] = [*fills, Commit(), Ahead(inner.part, keeps, turn, body)]
-    return [Wait(stages - 2), *(Keep(keep.stage, keep.leaves, buffers[keep.stage.array]) for keep in keeps)]
+    turn: list[Node] = [Sync("turn"), Sync("wait", stages - 2), *(Keep(keep.stage, keep.leaves) for keep in keeps)]
+    loop.body[:] = [*fills, Sync("commit"), Ahead(inner.part, keeps, turn, body)]
+    return [Sync("wait", stages - 2), *(Keep(keep.stage, keep.leaves, buffers[keep.stage.array]) for keep in keeps)]
 
 
 def _check_read(plan: Plan, stage: Stage, inner: Iterable[str]) -> None:

@@ -22,12 +22,10 @@ from ptxlab.schedule.tree import (
     Keep,
     Leaf,
     Loop,
-    Multiplied,
     Node,
     Plan,
+    Sync,
     Transfer,
-    Turn,
-    Wait,
     reads,
 )
 from ptxlab.schedule.walk import chunks, combination, digits
@@ -87,12 +85,12 @@ class _Derivation:
 
         With `dry`, no barrier is put in, and `missing` has the conflicts.
         """
-        number = 0
+        number, tcgen05 = 0, self.plan.state.unit == "tcgen05"
         while number < len(body):
             node = body[number]
             if isinstance(node, Ahead):
                 pending = self._ahead(node, pending, held, dry)
-            elif isinstance(node, Turn):
+            elif Sync.of(node) == "turn":
                 pending = _shifted(pending)
             elif isinstance(node, Barrier):
                 node.tensor = dry and (node.tensor or any(touch.memory == TENSOR for touch in pending))
@@ -101,7 +99,7 @@ class _Derivation:
                     for touch, level in pending.items()
                     if node.level < BLOCK or level == FLYING
                 }
-            elif isinstance(node, Wait):
+            elif Sync.of(node) == "wait":
                 pending = {t: OWN if t.slot == 0 and not _is_multiplying(t, n) else n for t, n in pending.items()}
             elif isinstance(node, Arrival):  # what an mbarrier counted is visible to all that wait there
                 arrived = {id(buffer) for buffer in node.buffers}
@@ -109,13 +107,13 @@ class _Derivation:
                     t: n for t, n in pending.items() if not (t.writes and t.slot == 0 and id(t.buffer) in arrived)
                 }
                 held = {**held, **{buffer.stage.array: buffer for buffer in node.buffers}}
-            elif isinstance(node, Multiplied) and self.plan.state.unit == "tcgen05":  # all threads wait for it
+            elif isinstance(node, Sync) and node.kind == "multiplied" and tcgen05:  # all threads wait for it
                 pending = {
                     t: n
                     for t, n in pending.items()
                     if not (_is_multiplication(t.node) and (not node.pending or (t.slot > 0 and t.memory != TENSOR)))
                 }
-            elif isinstance(node, Multiplied):
+            elif isinstance(node, Sync) and node.kind == "multiplied":
                 pending = {
                     t: OWN if _is_multiplying(t, n) and (t.slot or not node.pending) else n for t, n in pending.items()
                 }

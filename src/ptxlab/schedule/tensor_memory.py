@@ -18,7 +18,6 @@ from ptxlab.schedule.numbers import key_of
 from ptxlab.schedule.state import LANES
 from ptxlab.schedule.statements import Reduce
 from ptxlab.schedule.synchronize import BLOCK
-from ptxlab.schedule.tree import Accumulators, Multiplied
 from ptxlab.schedule.walk import WARP
 from ptxlab.schedule.writing import Writing
 
@@ -90,9 +89,9 @@ def wait(barrier: Value, parity: Value) -> None:
         ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(barrier, parity))
 
 
-def write_multiplied(w: Writing, node: Multiplied) -> None:
+def write_multiplied(w: Writing, pending: int) -> None:
     """Wait until multiplications are complete."""
-    if node.pending:
+    if pending:
         assert w.ring is not None
         wait(w.multiplied.at(w.ring[1]), w.vacant)
     elif w.state.persistent:
@@ -105,13 +104,13 @@ def write_multiplied(w: Writing, node: Multiplied) -> None:
         emit("xor.b32", [w.turn, 1], out=w.turn)
 
 
-def write_accumulators(w: Writing, node: Accumulators) -> None:
+def write_accumulators(w: Writing, event: str) -> None:
     """Pass a set of accumulators on."""
-    if node.event == "free":
+    if event == "free":
         w.comment("derived: all warps have read these accumulators before they are overwritten")
         w.summing.wait()
         ptx.tcgen05.fence__after_thread_sync()
-    elif node.event == "complete":
+    elif event == "complete":
         w.comment("derived: when all multiplications of the tile are complete, warps read it")
         commit(w, w.summing.barrier if w.state.persistent else w.done.at(0), w.state.pair)
         if w.state.persistent:

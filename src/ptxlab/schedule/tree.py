@@ -128,20 +128,28 @@ class Ahead:
 
 
 @dataclass(eq=False)
-class Turn:
-    """From here on, the next slots of a ring are those of the current iteration."""
+class Sync:
+    """Order among threads and asynchronous operations. It is one of:
 
+    `turn`: from here on, the next slots of a ring are those of the current iteration.
+    `commit`: the end of a group of copies. `wait`: until all but `pending` groups have arrived.
+    `vacancy`: until the slot that is filled next has been read; the warp that copies waits for it.
+    `release before`: a warp has read the slot of the iteration before; `release last`, after a loop, that of the last
+    one; `release now`, that of this one; `release multiplied`: when tensor cores have read it.
+    `free`: the warp that multiplies waits for a set of accumulators in tensor memory; `complete`: when all is
+    multiplied, those that read it continue; `read`: they have.
+    `multiplied`: until all but `pending` groups of asynchronous multiplications are complete.
+    `fence`: what this thread wrote to shared memory is visible to asynchronous operations. `fence waited`: its loads
+    from tensor memory are after what it has waited for.
+    """
 
-@dataclass(eq=False)
-class Commit:
-    """The end of a group of copies."""
+    kind: str
+    pending: int = 0
 
-
-@dataclass(eq=False)
-class Wait:
-    """Until all but so many groups of copies have arrived."""
-
-    pending: int
+    @staticmethod
+    def of(node: Node) -> str:
+        """The kind of a node that is one."""
+        return node.kind if isinstance(node, Sync) else ""
 
 
 @dataclass(eq=False)
@@ -164,44 +172,6 @@ class Arrival:
 
 
 @dataclass(eq=False)
-class Vacancy:
-    """Until the slot that is filled next has been read; the warp that copies waits for it."""
-
-
-@dataclass(eq=False)
-class Release:
-    """A warp has read the slot of the iteration before, after a loop that of the last one, or that of this one now."""
-
-    when: str
-    """`before`, `after` or `now`; `multiplied` when tensor cores have read it."""
-
-
-@dataclass(eq=False)
-class Accumulators:
-    """A set of accumulators in tensor memory passes from the warp that multiplies to those that read it, and back."""
-
-    event: str
-    """`free`: that warp waits for it; `complete`: when all is multiplied, those that read it continue; `read`."""
-
-
-@dataclass(eq=False)
-class Multiplied:
-    """Until all but so many groups of asynchronous multiplications are complete."""
-
-    pending: int
-
-
-@dataclass(eq=False)
-class Fence:
-    """What this thread wrote to shared memory is visible to asynchronous operations.
-
-    With `waited`, its loads from tensor memory are after what it has waited for.
-    """
-
-    waited: bool = False
-
-
-@dataclass(eq=False)
 class Barrier:
     """All threads of a block, or of a warp, wait for each other; derived, see `synchronize.py`."""
 
@@ -218,8 +188,7 @@ class Shared:
     body: list[Node]
 
 
-Asynchronous = Transfer | Arrival | Vacancy | Release | Accumulators | Multiplied | Fence
-Node = Loop | Leaf | Fill | Keep | Ahead | Turn | Commit | Wait | Barrier | Shared | Asynchronous
+Node = Loop | Leaf | Fill | Keep | Ahead | Barrier | Shared | Sync | Transfer | Arrival
 
 
 @dataclass(eq=False)
