@@ -77,6 +77,7 @@ def test_a_product_is_recognized_and_scheduled():
         ("mul.f32 %f1, %f1, %f4;", "add.sat.f32 %f1, %f1, %f4;", "`add.sat.f32` is not part of what is recognized"),
         ("fma.rn.f32 %f1, %f2, %f3, %f1;", "fma.rn.sat.f32 %f1, %f2, %f3, %f1;", "`fma.rn.sat.f32` is not part of"),
         ("mul.lo.u32 %r1, %r5, %r8;", "mul.hi.u32 %r1, %r5, %r8;", "`mul.hi.u32` is not part of what is recognized"),
+        ("mul.lo.u32 %r1, %r5, %r8;", "shl.b32 %r1, %r5, %r8;", "a shift by a number that is not known"),
         ("setp.ge.u32 %p1, %r4, %r7;", "setp.lt.u32 %p1, %r4, %r7;", "threads leave where `r4` is not beyond a limit"),
         ("setp.ge.u32 %p1, %r4, %r7;", "setp.ge.u32 %p1, %r3, %r7;", "threads leave by `%tid.y`"),
         ("mul.f32 %f1, %f1, %f4;", "@%p2 bra after; neg.f32 %f1, %f1; after:", "not around one loop"),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from ptxlab.ir import Function, Module
 from ptxlab.ir.operands import Address, Immediate, Register, SpecialRegister
 from ptxlab.ir.statements import Instruction, Label
 from ptxlab.isa.operation import Operation
+from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.recognized import Recognized
-from ptxlab.schedule.symbolic import Float, Predicate, Product, Sum, Value, added, compared, multiplied, whole
+from ptxlab.schedule.symbolic import Float, Predicate, Value, compared, multiplied, times
 
 BYTES = 4
 _COPIES = (Operation.COPY, Operation.ADDRESS, Operation.CONVERSION)
@@ -88,7 +88,7 @@ class Execution:
 
     def _assign(self, one: Instruction, value: Value) -> None:
         name = self._target(one)
-        self.values[name] = self._with_index(value, name) if isinstance(value, dict) else value
+        self.values[name] = self._with_index(value, name) if isinstance(value, Linear) else value
 
     def _comparison(self, one: Instruction) -> Predicate:
         left, right = (self.integer(r) for r in one.operands[1:3])
@@ -121,44 +121,44 @@ class Execution:
             self.found.scalars.append(name)
             self.values[self._target(one)] = Float(name)
         else:
-            self.values[self._target(one)] = {(name,): 1}
+            self.values[self._target(one)] = Linear.of(name)
 
-    def _indexed(self, one: Instruction, how: Operation | None) -> Sum:
+    def _indexed(self, one: Instruction, how: Operation | None) -> Linear:
         values = [self.integer(r) for r in one.operands[1:]]
         match how, values:
             case Operation.SUM, [left, right]:
-                return added(left, right)
+                return left + right
             case Operation.DIFFERENCE, [left, right]:
-                return added(left, right, -1)
+                return left - right
             case Operation.PRODUCT, [left, right]:
                 return multiplied(left, right)
             case Operation.PRODUCT_SUM, [left, right, third]:
-                return added(multiplied(left, right), third)
+                return multiplied(left, right) + third
             case Operation.LEFT_SHIFT, [left, right]:
-                if set(right) > {()}:
+                if not right.is_constant:
                     self.refuse("a shift by a number that is not known")
-                return multiplied(left, whole(1 << right.get((), 0)))
+                return left * (1 << right.constant)
         return self.refuse_instruction(one)
 
-    def _with_index(self, value: Sum, register: str) -> Sum:
+    def _with_index(self, value: Linear, register: str) -> Linear:
         """An integer in which the number of a block and that of a thread in it are the index of a loop."""
         for direction in "xyz":
             block, thread = f"%ctaid.{direction}", f"%tid.{direction}"
-            size = tuple(sorted((block, f"%ntid.{direction}")))
-            count = value.get((thread,), 0)
-            if count and value.get(size) == count:
-                pair = {size: count, (thread,): count}
-            elif count and value.get((block,), 0) % count == 0 and abs(value.get((block,), 0)) > abs(count):
-                self._check_threads(direction, value[(block,)] // count)
-                pair = {(block,): value[(block,)], (thread,): count}
+            size = times(block, f"%ntid.{direction}")
+            count, apart = value.coefficient(thread), value.coefficient(block)
+            if count and value.coefficient(size) == count:
+                pair = {size, thread}
+            elif count and apart % count == 0 and abs(apart) > abs(count):
+                self._check_threads(direction, apart // count)
+                pair = {block, thread}
             elif (block in self.special) != (thread in self.special):  # all blocks do the same, or all threads
-                count = value.get((block,), 0) or count
-                pair = {(block if block in self.special else thread,): count} if count else {}
+                count = apart or count
+                pair = {block if block in self.special else thread} if count else set()
             else:
-                pair = {}
+                pair = set()
             if pair:
                 name = self.found.axes.setdefault(direction, self.found.named(register))
-                value = added(added(value, pair, -1), {(name,): count})
+                value = value - value.only(pair) + Linear.of(name) * count
         return value
 
     def _check_threads(self, direction: str, count: int) -> None:
@@ -176,10 +176,10 @@ class Execution:
             self.refuse(f"`{name_of(operand)}` does not compare an index with a limit")
         return value
 
-    def integer(self, operand: Any) -> Sum:
+    def integer(self, operand: Any) -> Linear:
         """The integer that an operand is."""
         value = self.operand(operand)
-        if not isinstance(value, dict):
+        if not isinstance(value, Linear):
             self.refuse(f"`{name_of(operand)}` is not a sum of indices and sizes")
         return value
 
@@ -197,26 +197,26 @@ class Execution:
                     self.refuse(f"`{name}` depends on a loop, or is not written")
                 return self.values[name]
             case SpecialRegister(name=name, component=component):
-                return {(f"{name}.{component}",): 1}
+                return Linear.of(f"{name}.{component}")
             case Immediate(value=value, kind="f32"):
                 return Float(repr(struct.unpack("<f", struct.pack("<I", value))[0]))
             case Immediate(value=value, kind="f64"):
                 return Float(repr(struct.unpack("<d", struct.pack("<Q", value))[0]))
             case Immediate(value=value):
-                return whole(int(value))
+                return Linear.of(int(value))
         return self.refuse("an operand that is not a register or a number")
 
-    def _place(self, one: Instruction, address: Any) -> tuple[str, Mapping[Product, int]]:
+    def _place(self, one: Instruction, address: Any) -> tuple[str, Linear]:
         """The array that an address is in, and how many elements on."""
         if not isinstance(address, Address) or not isinstance(address.base, Register):
             self.refuse("an address that is not in a register")
-        value = added(self.integer(address.base), {(): address.offset})
-        found = [p for p in value if len(p) == 1 and p[0] in self.found.pointers and value[p] == 1]
-        if len(found) != 1 or any(count % BYTES for product, count in value.items() if product != found[0]):
+        value = self.integer(address.base) + address.offset
+        found = [name for name, count in value.terms if name in self.found.pointers and count == 1]
+        if len(found) != 1 or not (value - found[0]).is_multiple(BYTES, {}):
             self.refuse("an address that is not a pointer and a multiple of 4 bytes")
-        offset = {product: count // BYTES for product, count in value.items() if product != found[0]}
-        self.found.accesses.append((found[0][0], offset, one))
-        return found[0][0], offset
+        offset = (value - found[0]) // BYTES
+        self.found.accesses.append((found[0], offset, one))
+        return found[0], offset
 
     def _element(self, one: Instruction) -> Float:
         array, _ = self._place(one, one.operands[1])

@@ -28,9 +28,10 @@ from ptxlab.isa.jump import Jump
 from ptxlab.isa.operation import Operation
 from ptxlab.report import PtxError, Source, error
 from ptxlab.schedule.executing import CHANGED, Execution, effects_of, name_of
+from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.read import algorithm_of
 from ptxlab.schedule.statements import Algorithm
-from ptxlab.schedule.symbolic import Float, Predicate, Sum, Value, added, multiplied, whole
+from ptxlab.schedule.symbolic import Float, Predicate, Value, multiplied
 
 _BRANCH = "threads without an element branch to the end, and a loop from its end to its start"
 _EMPTY = {"sum": 0.0, "max": -inf, "min": inf}
@@ -145,17 +146,16 @@ class _Reader(Execution):
     def _leave(self, condition: Predicate) -> None:
         """Threads that are out of bounds leave; the others have indices below a limit."""
         for part in condition.parts:
-            axis = next((name for name in self.found.axes.values() if part.left == {(name,): 1}), None)
+            axis = next((name for name in self.found.axes.values() if part.left == Linear.of(name)), None)
             if axis is None:
-                named = " + ".join("*".join(product) or "1" for product in part.left)
                 self.refuse(
-                    f"threads leave by `{named}`, which is not the index of an element",
+                    f"threads leave by `{part.left}`, which is not the index of an element",
                     "an index is `%ctaid.x * %ntid.x + %tid.x`, or either of `%ctaid.x` and `%tid.x` alone",
                 )
             if part.relation != "ge" or condition.join == "and":
                 said = f"threads leave where `{axis}` is not beyond a limit"
                 self.refuse(said, "`setp.ge`, or the opposite of `setp.lt`, of an index and a size")
-            self.found.limits[axis] = dict(part.right)
+            self.found.limits[axis] = part.right
 
     def _skip(self, one: Instruction, rest: list[Instruction | Label]) -> None:
         """Remember a branch around a loop that would run no times."""
@@ -168,8 +168,8 @@ class _Reader(Execution):
         """Where a branch around a loop joins it: what the loop added up is right for no iterations, too."""
         limits = [limit for axis, limit in self.found.loops.items() if axis not in skip.loops]
         test = skip.condition.parts[0]
-        less = {"lt": added(limits[0], whole(1), -1), "eq": limits[0]} if len(limits) == 1 else {}
-        if len(skip.condition.parts) != 1 or less.get(test.relation) != added(test.left, test.right, -1):
+        less = {"lt": limits[0] - 1, "eq": limits[0]} if len(limits) == 1 else {}
+        if len(skip.condition.parts) != 1 or less.get(test.relation) != test.left - test.right:
             self.refuse("a branch to here that is not around one loop that would run no times", _BRANCH)
         for name, value in list(self.values.items()):
             before = skip.values.get(name)
@@ -198,18 +198,18 @@ class _Reader(Execution):
         end = body[back]
         assert isinstance(end, Instruction)
         steps = self._inductions(inner)
-        counters = {name for name, (_, step) in steps.items() if step == whole(1)}
+        counters = {name for name, (_, step) in steps.items() if step == Linear.of(1)}
         tests = [one for one in inner if effects_of(one).computes is Operation.COMPARISON]
         counter = next((name_of(r) for t in tests for r in t.operands[1:] if name_of(r) in counters), None)
         if counter is None:
             self.refuse("a loop without a counter that grows by one up to a limit")
         axis = self.found.named(counter)
         for name, (first, step) in steps.items():
-            self.values[name] = added(first, multiplied(step, {(axis,): 1}))
+            self.values[name] = first + multiplied(step, Linear.of(axis))
         totals = self._totals(inner)
         self._check_carried(inner, {*steps, *totals})
         limit, terms = self._iterate(inner, end, axis, {*steps, *totals}, set(totals))
-        if any(name in product for product in limit for name in self.found.axes.values()):
+        if any(name in product.split("*") for product in limit.names for name in self.found.axes.values()):
             help = "write the algorithm in Python: `sum(... for j in range(n) if j <= i)`"
             self.refuse("a loop up to the index of another one", help)
         self.found.loops[axis] = limit
@@ -226,9 +226,9 @@ class _Reader(Execution):
 
     def _iterate(
         self, inner: list[Instruction], end: Instruction, axis: str, carried: set[str], totals: set[str]
-    ) -> tuple[Sum, dict[str, tuple[str, str]]]:
+    ) -> tuple[Linear, dict[str, tuple[str, str]]]:
         """Execute one iteration; returns how many there are, and what is reduced to each total, and how."""
-        limit: Sum | None = None
+        limit: Linear | None = None
         terms: dict[str, tuple[str, str]] = {}
         changed = False
         for one in inner:
@@ -267,7 +267,7 @@ class _Reader(Execution):
                 if isinstance(self.values.get(name), Float) and name in known and name != own:
                     self.refuse(f"`{name}` is read while it is added up: the loop carries a dependence")
 
-    def _inductions(self, inner: list[Instruction]) -> dict[str, tuple[Sum, Sum]]:
+    def _inductions(self, inner: list[Instruction]) -> dict[str, tuple[Linear, Linear]]:
         """Registers that grow by the same in each iteration: their first value, and by how much."""
         found = {}
         written = {name_of(one.operands[0]) for one in inner} - {""}
@@ -275,10 +275,10 @@ class _Reader(Execution):
             target, *rest = one.operands
             first = self.values.get(name_of(target))
             others = [r for r in rest if name_of(r) != name_of(target)]
-            if effects_of(one).computes is not Operation.SUM or not isinstance(first, dict) or len(others) != 1:
+            if effects_of(one).computes is not Operation.SUM or not isinstance(first, Linear) or len(others) != 1:
                 continue
             step = self.values.get(name_of(others[0])) if isinstance(others[0], Register) else self.integer(others[0])
-            if isinstance(step, dict) and name_of(others[0]) not in written:
+            if isinstance(step, Linear) and name_of(others[0]) not in written:
                 found[name_of(target)] = (first, step)
         return found
 
@@ -315,14 +315,14 @@ class _Reader(Execution):
                 return "min", other
         return self.refuse(f"`{name}` is not a sum: `fma` and `add` add to a number")
 
-    def _limit(self, condition: Predicate, axis: str, leaves: bool) -> Sum:
+    def _limit(self, condition: Predicate, axis: str, leaves: bool) -> Linear:
         """How many iterations there are; a counter that grows by one and differs from its limit is below it."""
         test = condition.parts[0]
         if len(condition.parts) == 1 and test.relation in (("ge", "eq") if leaves else ("lt", "ne")):
-            rest = added(test.left, {(axis,): 1}, -1)  # what the counter has more than the index
-            if all(axis not in product for product in (*rest, *test.right)):
+            rest = test.left - axis  # what the counter has more than the index
+            if all(axis not in product.split("*") for product in rest.names | test.right.names):
                 # A test after the counter has grown is for the next iteration.
-                return added(test.right, rest if leaves else added(rest, whole(1), -1), -1)
+                return test.right - rest if leaves else test.right - rest + 1
         return self.refuse("the counter of a loop is compared with a limit: `setp.lt`, or `setp.ge` to leave")
 
 

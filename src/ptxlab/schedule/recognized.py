@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -15,11 +14,14 @@ from ptxlab.ir.mangled import last_part, plain
 from ptxlab.ir.origin import at_origin
 from ptxlab.ir.statements import Instruction, Label
 from ptxlab.report import PtxError, error
+from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.read import FUNCTIONS
-from ptxlab.schedule.symbolic import Product, Sum
+from ptxlab.schedule.symbolic import times
 
 _TAKEN = (*FUNCTIONS, "f32", "grid", "max", "min", "range", "sum")  # names that algorithms use
-Dimension = tuple[Product, int, list[str], int]  # its pitch, the loops that are its index, and what is added to it
+Dimension = tuple[
+    tuple[str, ...], int, list[str], int
+]  # its pitch, the loops that are its index, and what is added to it
 
 
 @dataclass
@@ -30,15 +32,15 @@ class Recognized:
     function: Function
     axes: dict[str, str] = field(default_factory=dict)
     """The names of independent loops, by dimension of the grid."""
-    limits: dict[str, Sum] = field(default_factory=dict)
+    limits: dict[str, Linear] = field(default_factory=dict)
     """What indices of these are compared with."""
-    loops: dict[str, Sum] = field(default_factory=dict)
+    loops: dict[str, Linear] = field(default_factory=dict)
     """Loops that add up, and their extents."""
     sums: list[tuple[str, str]] = field(default_factory=list)
     """Names, and the text of what they are."""
-    accesses: list[tuple[str, Mapping[Product, int], Instruction]] = field(default_factory=list)
+    accesses: list[tuple[str, Linear, Instruction]] = field(default_factory=list)
     """The array and how many elements on, for each load and store."""
-    stores: list[tuple[str, Mapping[Product, int], str, Instruction]] = field(default_factory=list)
+    stores: list[tuple[str, Linear, str, Instruction]] = field(default_factory=list)
     scalars: list[str] = field(default_factory=list)
     """Parameters that are numbers."""
     threads: dict[str, int] = field(default_factory=dict)
@@ -71,40 +73,33 @@ class Recognized:
         taken = {*self.parameters.values(), *self.axes.values(), *self.loops}
         return f"{name}_" if name in taken else name
 
-    def size(self, value: Mapping[Product, int]) -> str:
+    def size(self, value: Linear) -> str:
         """An extent as text: a number, a parameter, or a sum of these."""
-        parts = []
-        for product, count in value.items():
-            if len(product) > 1:
-                self.refuse(None, "an extent that is a product")
-            parts.append(str(count) if not product else product[0] if count == 1 else f"{count} * {product[0]}")
-        return " + ".join(parts) or "0"
+        if any("*" in name for name in value.names):
+            self.refuse(None, "an extent that is a product")
+        return str(value)
 
-    def number(self, value: Mapping[Product, int], one: Instruction) -> str:
+    def number(self, value: Linear, one: Instruction) -> str:
         """An integer that is a size, as a number."""
-        names = {name for product in value for name in product}
-        if not value or not names <= {*self.parameters.values()} - self.pointers:
+        names = {factor for name in value.names for factor in name.split("*")}
+        if value == Linear() or not names <= {*self.parameters.values()} - self.pointers:
             self.refuse(one, "an index as a number", "write the algorithm in Python")
         return f"({self.size(value)})"
 
-    def _strides(self, array: str, offset: Mapping[Product, int], one: Instruction) -> list[Dimension]:
+    def _strides(self, array: str, offset: Linear, one: Instruction) -> list[Dimension]:
         """The dimensions of an access, from the outermost."""
         axes = {*self.axes.values(), *self.loops}
-        found: dict[tuple[Product, int], list[str]] = {}
-        constant = 0
-        for product, count in offset.items():
-            own = [name for name in product if name in axes]
-            rest = tuple(name for name in product if name not in axes)
-            if not product:
-                constant = count
-                continue
+        found: dict[tuple[tuple[str, ...], int], list[str]] = {}
+        for product, count in offset.terms:
+            own = [name for name in product.split("*") if name in axes]
+            rest = tuple(name for name in product.split("*") if name not in axes)
             if len(own) != 1 or any(name.startswith("%") for name in rest):
                 self.refuse(one, f"an index of `{array}` that is not one loop times a pitch")
             found.setdefault((rest, count), []).append(own[0])
         order = sorted(found.items(), key=lambda item: (len(item[0][0]), item[0][1]), reverse=True)
         if not order or order[-1][0] != ((), 1):
             self.refuse(one, f"rows of `{array}` that are not read one element after the other")
-        return [(*key, names, constant if n == len(order) - 1 else 0) for n, (key, names) in enumerate(order)]
+        return [(*key, names, offset.constant if n == len(order) - 1 else 0) for n, (key, names) in enumerate(order)]
 
     def text(self) -> str:
         """The Python text of the algorithm."""
@@ -114,7 +109,7 @@ class Recognized:
         for dimensions in written:  # a row of the result is as long as the next one is away
             for outer, inner in pairwise(dimensions):
                 if len(inner[2]) == 1 and inner[0] == () and inner[1] == 1:
-                    extents.setdefault(inner[2][0], {outer[0]: outer[1]})
+                    extents.setdefault(inner[2][0], Linear.of(times(*outer[0]) if outer[0] else 1) * outer[1])
         sizes = {axis: self.size(extents[axis]) if axis in extents else axis.upper() for axis in self.axes.values()}
         sizes |= {axis: self.size(limit) for axis, limit in self.loops.items()}
         indices = []

@@ -1,13 +1,14 @@
-"""Values of a kernel that is executed on symbols: integers, numbers and predicates; see `from_ptx.py`."""
+"""Values of a kernel that is executed on symbols: integers, numbers and predicates; see `from_ptx.py`.
+
+An integer is a sum of products of indices and sizes: a `Linear` whose names are products such as `%ctaid.x*%ntid.x`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 
-Product = tuple[str, ...]  # sorted symbols
-Sum = dict[Product, int]
-"""An integer: a sum of products of indices and sizes."""
+from ptxlab.schedule.linear import Linear
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ _NEGATED = {"lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq"}
 class Compared:
     """An integer is less than another one (`lt`), or not less (`ge`), or equal (`eq`), or not (`ne`)."""
 
-    left: Mapping[Product, int]
-    right: Mapping[Product, int]
+    left: Linear
+    right: Linear
     relation: str
 
     @property
@@ -57,36 +58,26 @@ class Predicate:
         return Predicate(tuple(one.negated for one in self.parts), join)
 
 
-Value = Sum | Float | Predicate
+Value = Linear | Float | Predicate
 
 
-def added(left: Mapping[Product, int], right: Mapping[Product, int], factor: int = 1) -> Sum:
-    """A sum and so many times another one."""
-    found = dict(left)
-    for product, count in right.items():
-        found[product] = found.get(product, 0) + factor * count
-    return {product: count for product, count in found.items() if count}
+def times(*factors: str) -> str:
+    """The name of a product."""
+    return "*".join(sorted(factors))
 
 
-def multiplied(left: Mapping[Product, int], right: Mapping[Product, int]) -> Sum:
+def multiplied(left: Linear, right: Linear) -> Linear:
     """The product of two sums."""
-    found: Sum = {}
-    for one, first in left.items():
-        for other, second in right.items():
-            key = tuple(sorted(one + other))
-            found[key] = found.get(key, 0) + first * second
+    found = left * right.constant + (right - right.constant) * left.constant
+    for (one, first), (other, second) in product(left.terms, right.terms):
+        found += Linear(((times(*one.split("*"), *other.split("*")), first * second),))
     return found
 
 
-def whole(value: int) -> Sum:
-    """A number as a sum."""
-    return {(): value} if value else {}
-
-
-def compared(relation: str, left: Sum, right: Sum) -> Predicate | None:
+def compared(relation: str, left: Linear, right: Linear) -> Predicate | None:
     """The predicate of a comparison of integers, where it is followed."""
     above = {"gt": "ge", "le": "lt", "hi": "ge", "ls": "lt"}
     same = {"lt": "lt", "ge": "ge", "lo": "lt", "hs": "ge", "eq": "eq", "ne": "ne"}
     if relation in above:  # more than a number is not less than the next one
-        return Predicate((Compared(left, added(right, {(): 1}), above[relation]),), "")
+        return Predicate((Compared(left, right + 1, above[relation]),), "")
     return Predicate((Compared(left, right, same[relation]),), "") if relation in same else None
