@@ -506,6 +506,58 @@ static void events(bool is_right) {
 CASE(event) { events(false); }
 CASE(event_right) { events(true); }
 
+// A kernel runs on a stream of the GPU that is current, and an event is recorded on one of its own GPU.
+CASE(stream_of_another) {
+    int* x;
+    cudaMalloc(&x, bytes);
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    cudaSetDevice(1);
+    set<<<1, n, 0, stream>>>(x, 1);  // expect stream_of_another: unchecked-error
+    cudaSetDevice(0);
+    cudaFree(x);
+}
+CASE(event_of_another) {
+    cudaEvent_t event;
+    cudaStream_t stream;
+    cudaEventCreate(&event);
+    cudaSetDevice(1);
+    cudaStreamCreate(&stream);
+    printf("%d", cudaEventRecord(event, stream));
+    cudaSetDevice(0);
+    printf(" %d\n", cudaStreamWaitEvent(stream, event, 0));
+}
+
+// A graph that allocates memory, at the same address each time it runs.
+static void allocates(bool is_right) {
+    int* kept = 0;
+    int *within, last[2];
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    cudaStreamCreate(&stream);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+    cudaMallocAsync(&within, bytes, stream);  // expect graph_memory: use-after-free
+    cudaMallocAsync(&kept, bytes, stream);
+    set<<<1, n, 0, stream>>>(within, 3);
+    set<<<1, n, 0, stream>>>(kept, 1);
+    add<<<1, n, 0, stream>>>(kept, within);
+    cudaFreeAsync(within, stream);  // expect graph_memory: use-after-free
+    cudaStreamEndCapture(stream, &graph);
+    cudaGraphInstantiate(&exec, graph, 0);
+    for (int i = 0; i < 2; i++) {
+        printf("%d ", cudaGraphLaunch(exec, stream));
+        cudaMemcpyAsync(last + i, kept + n - 1, sizeof *last, cudaMemcpyDefault, stream);
+        if (is_right || i) cudaFreeAsync(kept, stream);
+    }
+    cudaStreamSynchronize(stream);
+    if (!is_right)
+        cudaMemcpy(last, within, sizeof *last, cudaMemcpyDefault);  // expect graph_memory: use-after-free
+    else printf("%d %d\n", last[0], last[1]);
+}
+CASE(graph_memory) { allocates(false); }
+CASE(graph_memory_right) { allocates(true); }
+
 int main(int, char** words) {
 #define RUN(name) if (!strcmp(words[1], #name)) name();
     RUN(two_kernels) RUN(two_kernels_right) RUN(copy_too_early) RUN(copy_right) RUN(two_copies) RUN(default_stream)
@@ -513,5 +565,5 @@ int main(int, char** words) {
     RUN(graph) RUN(graph_right) RUN(captured) RUN(captured_right) RUN(dependent) RUN(dependent_right)
     RUN(context) RUN(context_right) RUN(map) RUN(map_right) RUN(multicast) RUN(multicast_right)
     RUN(handle) RUN(handle_right) RUN(large) RUN(large_right) RUN(large_read) RUN(large_read_right)
-    RUN(event) RUN(event_right)
+    RUN(event) RUN(event_right) RUN(stream_of_another) RUN(event_of_another) RUN(graph_memory) RUN(graph_memory_right)
 }

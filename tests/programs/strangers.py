@@ -1,11 +1,13 @@
 """Programs of others, each built by its own makefile or by one command, and run on the emulator with its own check.
 
     python -m tests.programs.strangers ROOT [--only NAME] [--output evidence/programs.json]
+    python -m tests.programs.strangers ROOT --several [--only NAME] [--output evidence/programs_several.json]
     python -m tests.programs.strangers ROOT --drawn LIST [--only NAME] [--output evidence/programs_drawn.json]
 
-ROOT has the folders `cuda-samples`, `llm.c`, `hecbench`, `polybench`, `rodinia` and `texts`: the repositories, which
-are not part of this one. A program passes if what it prints has the text of its own check and it ends with its own
-status; a finding must be one that was judged right, in `strangers_list.py`.
+ROOT has the folders `cuda-samples`, `llm.c`, `hecbench`, `polybench`, `rodinia` and `texts`, for `--several` also
+`multi-gpu-programming-models` and `Learn-CUDA-Programming`: the repositories, which are not part of this one. A
+program passes if what it prints has the text of its own check and it ends with its own status; a finding must be one
+that was judged right, in `strangers_list.py`.
 
 LIST says, for the programs of `drawn.json` (or of another order, `--order tests/programs/drawn_second.json`), how each
 is built and run, and what it prints if all is well, or what it `lacks`; it is not part of this repository, as it builds
@@ -29,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxlab.toolchain import find
-from tests.programs.strangers_list import JUDGED, LEFT_OUT, PROGRAMS, Stranger
+from tests.programs.strangers_list import JUDGED, LEFT_OUT, PROGRAMS, SEVERAL, Stranger
 
 _TIMEOUT = 300  # of processor time in any process, since other programs may run beside
 _LONGEST = 4 * _TIMEOUT
@@ -55,7 +57,7 @@ def run(one: Stranger, root: Path, is_drawn: bool = False) -> dict[str, Any]:
     else:
         row |= {"build": one.build or f"nvcc {one.nvcc}".strip()}
     row |= {"command": one.command} | ({"options": one.options} if one.options else {})
-    started = time.monotonic()
+    started, spent = time.monotonic(), _spent()
     try:
         asked = subprocess.run(
             command_of(one), cwd=root / one.folder, capture_output=True, text=True, errors="replace", timeout=_LONGEST,
@@ -64,6 +66,7 @@ def run(one: Stranger, root: Path, is_drawn: bool = False) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {**row, "passed": False, "problem": f"did not end within {_LONGEST} s"}
     row["seconds"] = round(time.monotonic() - started, 1)
+    row |= {"cpu_seconds": round(_spent() - spent, 1)} if not is_drawn else {}
     if asked.returncode == -signal.SIGXCPU:
         return {**row, "passed": False, "problem": f"took more than {_TIMEOUT} s of processor time"}
     try:
@@ -92,6 +95,12 @@ def run(one: Stranger, root: Path, is_drawn: bool = False) -> dict[str, Any]:
     if not row["passed"]:
         row["problem"] = _end_of(said, root)
     return row
+
+
+def _spent() -> float:
+    """Processor time of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _end_of(said: str, root: Path) -> str:
@@ -125,6 +134,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--drawn", type=Path)
+    parser.add_argument("--several", action="store_true", help="programs with several streams or GPUs")
     parser.add_argument(
         "--order", type=Path, default=Path(__file__).with_name("drawn.json"), help="the list's own order"
     )
@@ -133,7 +143,9 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     known = json.loads(asked.output.read_text())["rows"] if asked.missing and asked.output.is_file() else []
     names = {row["program"] for row in known if row["passed"]}
-    programs = PROGRAMS if asked.drawn is None else [Stranger(**one) for one in json.loads(asked.drawn.read_text())]
+    programs = SEVERAL if asked.several else PROGRAMS
+    if asked.drawn is not None:
+        programs = [Stranger(**one) for one in json.loads(asked.drawn.read_text())]
     for one in programs:
         if re.search(asked.only, one.name) and one.name not in names:
             rows.append(run(one, asked.root.absolute(), asked.drawn is not None))
@@ -159,7 +171,8 @@ def _write(
     found = {row["program"]: row for row in (*before, *rows)}
     kept = [found[one.name] for one in programs if one.name in found]
     ran = [row for row in kept if "lacks" not in row]
-    given = f"{'--drawn LIST ' * (drawn is not None)}--output evidence/{output.name}"
+    listed = "--several " if programs is SEVERAL else "--drawn LIST " if drawn is not None else ""
+    given = f"{listed}--output evidence/{output.name}"
     about: dict[str, Any] = {
         "command": f"python -m tests.programs.strangers ROOT {given}",
         "machine": platform.machine() if drawn is None else "as a row says",
@@ -173,7 +186,10 @@ def _write(
     about["passed"] = sum(row["passed"] and not row.get("not_judged") for row in ran)
     about["programs"] = len(ran)
     missing = [one.name for one in programs if one.name not in found]
-    about |= {"lacking": len(kept) - len(ran), "not_run": missing} if drawn else {"left_out": LEFT_OUT}
+    if drawn:
+        about |= {"lacking": len(kept) - len(ran), "not_run": missing}
+    elif programs is PROGRAMS:
+        about |= {"left_out": LEFT_OUT}
     output.write_text(json.dumps({**about, "rows": kept}, indent=1) + "\n")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
@@ -40,6 +40,35 @@ def _sample(folder: str, file: str, expected: str, arguments: str = "", nvcc: st
         f"{file} {arguments}".strip(),
         expected,
         nvcc=common,
+    )
+
+
+def _of_several(folder: str, file: str, expected: str, arguments: str = "", nvcc: str = "", gpus: int = 1) -> Stranger:
+    one = _sample(folder, file, expected, arguments, nvcc)
+    return replace(one, options=f"--gpus {gpus}") if gpus > 1 else one
+
+
+def _jacobi(name: str, gpus: int = 2) -> Stranger:
+    """NVIDIA's `multi-gpu-programming-models`: each compares with what one GPU computes, and prints only if equal."""
+    return Stranger(
+        f"multi-gpu-programming-models/{name}",
+        f"multi-gpu-programming-models/{name}",
+        "jacobi.cu -nx 128 -ny 128 -niter 20",
+        rf"Num GPUs: {gpus}\.",
+        nvcc="-Xcompiler -fopenmp -std=c++17 -DHAVE_CUB",
+        options=f"--gpus {gpus}",
+    )
+
+
+def _chapter(folder: str, file: str, nvcc: str = "", options: str = "") -> Stranger:
+    """Chapter 4 of `PacktPublishing/Learn-CUDA-Programming`: each shows one element, as computed by both."""
+    return Stranger(
+        f"Learn-CUDA-Programming/{folder}/{file.split()[0]}",
+        f"Learn-CUDA-Programming/Chapter04/04_kernel_execution/{folder}",
+        file,
+        r"host: ([\d.]+), device: \1",
+        nvcc=f"-I../../../../cuda-samples/Common {nvcc}".strip(),
+        options=options,
     )
 
 
@@ -158,6 +187,55 @@ PROGRAMS = [
     ),
 ]
 
+# Programs with several streams or GPUs, `--several`.
+SEVERAL = [
+    _of_several("0_Introduction/simpleStreams", "simpleStreams.cu", r"4 streams:\s+[\d.]+\s+-+\s+(?!\d+: )"),
+    _of_several("0_Introduction/simpleHyperQ", "simpleHyperQ.cu", "Measured time for sample"),
+    _of_several("0_Introduction/simpleMultiGPU", "simpleMultiGPU.cu", r"Relative difference: [\d.]+E-0[5-9]", gpus=2),
+    _of_several("0_Introduction/simpleP2P", "simpleP2P.cu", "Test passed", gpus=2),
+    _of_several("0_Introduction/cudaOpenMP", "cudaOpenMP.cu", "uses CUDA device 1", nvcc="-Xcompiler -fopenmp", gpus=2),
+    _of_several("0_Introduction/simpleMultiCopy", "simpleMultiCopy.cu", "Fully serialized execution"),
+    _of_several(
+        "2_Concepts_and_Techniques/streamOrderedAllocation",
+        "streamOrderedAllocation.cu",
+        r"basicStreamOrderedAllocation PASSED[\s\S]*streamOrderedAllocationPostSync PASSED",
+    ),
+    _of_several(
+        "2_Concepts_and_Techniques/streamOrderedAllocationP2P", "streamOrderedAllocationP2P.cu", "PASSED", gpus=2
+    ),
+    _of_several(
+        "2_Concepts_and_Techniques/reductionMultiBlockCG",
+        "reductionMultiBlockCG.cu",
+        r"GPU result = ([\d.]+)\s+CPU result = \1",
+        "--n=65536",
+    ),
+    _of_several("3_CUDA_Features/StreamPriorities", "StreamPriorities.cu", "elapsed time of kernels launched to HI"),
+    _of_several("3_CUDA_Features/graphMemoryNodes", "graphMemoryNodes.cu", "Validation PASSED!"),
+    _of_several("3_CUDA_Features/jacobiCudaGraphs", "main.cpp", "jacobiCudaGraphs PASSED", nvcc="jacobi.cu"),
+    _of_several(
+        "4_CUDA_Libraries/conjugateGradientMultiBlockCG", "conjugateGradientMultiBlockCG.cu", "MultiBlockCG PASSED"
+    ),
+    _of_several(
+        "5_Domain_Specific/MonteCarloMultiGPU",
+        "MonteCarloMultiGPU.cpp",
+        "Test passed",
+        nvcc="MonteCarlo_kernel.cu MonteCarlo_gold.cpp multithreading.cpp -lcurand",
+        gpus=2,
+    ),
+    _jacobi("single_threaded_copy"),
+    _jacobi("multi_threaded_copy"),
+    _jacobi("multi_threaded_copy_overlap"),
+    _jacobi("multi_threaded_p2p"),
+    _jacobi("multi_threaded_p2p_opt"),
+    _jacobi("multi_threaded_um"),
+    _chapter("02_pipelining", "cuda_pipelining.cu"),
+    _chapter("03_cuda_callback", "cuda_callback.cu"),
+    _chapter("04_stream_priority", "prioritized_cuda_stream.cu"),
+    _chapter("05_cuda_event", "cuda_event_with_streams.cu"),
+    _chapter("08_openmp_cuda", "openmp.cu", "-Xcompiler -fopenmp"),
+    _chapter("08_openmp_cuda", "openmp_gpus.cu", "-Xcompiler -fopenmp", "--gpus 2"),
+]
+
 # Findings that are right, by a part of their text, and why.
 JUDGED: dict[str, dict[str, str]] = {
     "cuda-samples/threadFenceReduction": {
@@ -183,6 +261,18 @@ JUDGED: dict[str, dict[str, str]] = {
     "hecbench/threadfence": {
         "one-sided-synchronization main.cu:67": "right: there is no fence after the counter, so the PTX memory model "
         "lets the last block read an older sum",
+    },
+    "multi-gpu-programming-models/multi_threaded_copy": {
+        "wrong-direction jacobi.cu:": "right: no `#pragma omp barrier` between `cudaMalloc` of one thread's array and "
+        "the other's copy to it, whose pointer is still null",
+    },
+    "multi-gpu-programming-models/multi_threaded_copy_overlap": {
+        "wrong-direction jacobi.cu:": "right: no `#pragma omp barrier` between `cudaMalloc` of one thread's array and "
+        "the other's copy to it, whose pointer is still null",
+    },
+    "multi-gpu-programming-models/multi_threaded_p2p_opt": {
+        "missing-synchronize jacobi.cu:391": "right: the copy of the iteration before reads `l2_norm_bufs[curr].h` on "
+        "a stream of its own, and only its device buffer's next user waits for it",
     },
     "polybench/ATAX": {
         "data-race atax.cu:": "right: blocks have 32x8 threads and the kernel uses `x` alone, so eight threads add to "
@@ -222,7 +312,6 @@ JUDGED: dict[str, dict[str, str]] = {
 LEFT_OUT = {
     "rodinia/hybridsort": "texture references, which CUDA 12 has removed",
     "cuda-samples/simplePitchLinearTexture": "400 launches of 1,048,576 threads, fixed: too long here",
-    "cuda-samples/simpleStreams": "16,777,216 threads a launch, fixed: too long here",
     "cuda-samples/simpleAWBarrier": "16,777,216 elements, fixed: too long here",
     "hecbench/shuffle": "sizes are fixed: too long here",
     "hecbench/topk": "sizes are fixed: too long here",

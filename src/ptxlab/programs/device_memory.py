@@ -105,7 +105,12 @@ class DeviceMemory(HostMemory):
 
     def allocate(self, given: MessageReader) -> None:
         base, size, kind, device = given.number(), given.number(), KINDS[given.number()], given.number()
-        number = self._record(base, size, kind, given.frames())
+        frames = given.frames()
+        if base in self.numbers:  # memory of a graph, which runs again
+            number = self.numbers[base]
+            self.records[number - 1].freed = ()
+        else:
+            number = self._record(base, size, kind, frames)
         name = f"allocation {number}" if kind != "variable" else f"the variable of allocation {number}"
         if kind == "array":
             self.arrays[base] = size

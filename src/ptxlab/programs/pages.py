@@ -32,14 +32,15 @@ PAGES = {
     "unchecked-error": (
         "A launch failed, or a call before it, and the program never asked.\n\n"
         "The kernel has not run. A launch returns nothing: `cudaGetLastError()` after it has the error, for example "
-        "of a block with more than 1024 threads. Of the driver API: a handle that no call has made, since "
-        "`cuModuleLoad` or `cuModuleGetFunction` failed before."
+        "of a block with more than 1024 threads, or a stream of a GPU that is not the current one. Of the driver API: "
+        "a handle that no call has made, since `cuModuleLoad` or `cuModuleGetFunction` failed before."
     ),
     "failed-launch": (
-        "A call that launches a kernel has returned an error: the kernel has not run.\n\n"
+        "A call that launches a kernel or a graph, or records an event, has returned an error: it has done nothing.\n\n"
         "`cudaLaunchKernel`, `cudaLaunchCooperativeKernel`, `cudaLaunchKernelEx` and `cuLaunchKernel` return what is "
         "wrong, for example that a cooperative grid has more blocks than the GPU holds at a time. Some programs expect "
-        "it and launch something else; this is a note."
+        "it and launch something else; this is a note. `cudaEventRecord` takes an event and a stream of one GPU; a "
+        "graph is not launched again before the memory that it allocates was freed."
     ),
     "missing-device": (
         "The program asks for a GPU that is not there.\n\n"

@@ -32,7 +32,7 @@ uint64_t memory_limit(void) { return (uint64_t)fact("memory_available", 0); }
 __thread int current_gpu;
 int gpu_count(void) { return device_number("gpus"); }
 
-static bool is_here(int device) {
+bool is_here(int device) {
   char message[120];
   int count = gpu_count();
   if (device >= 0 && device < count) return true;

@@ -4,7 +4,7 @@
 cudaError_t sticky;
 static cudaError_t coming;  // of a kernel that has run, which the host has not waited for
 static __thread cudaError_t last;
-static struct { cudaError_t error; char kernel[200]; void *frames[FRAMES]; int count; } unchecked;
+static struct { cudaError_t error; char kernel[200], why[100]; void *frames[FRAMES]; int count; } unchecked;
 
 cudaError_t fail(cudaError_t error) {
   if (error != cudaSuccess && error != cudaErrorNotReady) last = error;
@@ -18,25 +18,27 @@ cudaError_t settled(void) {
   return sticky ? fail(sticky) : cudaSuccess;
 }
 
-void launch_failed(cudaError_t error, const char *kernel) {
+// `why` is empty, or more than the error says.
+void launch_failed(cudaError_t error, const char *kernel, const char *why) {
   note_unchecked();
   unchecked.error = error;
   snprintf(unchecked.kernel, sizeof unchecked.kernel, "%s", kernel);
+  snprintf(unchecked.why, sizeof unchecked.why, "%s", why);
   unchecked.count = frames_here(unchecked.frames);
 }
 
 // By a call that has returned the error, which the program may have expected.
-void launch_refused(cudaError_t error, const char *kernel) {
+void launch_refused(cudaError_t error, const char *kernel, const char *why) {
   char message[500];
-  snprintf(message, sizeof message, "the launch of `%s` fails with %s (%d), which the call returns", kernel, cudaGetErrorName(error), error);
+  snprintf(message, sizeof message, "the launch of `%s` fails with %s (%d), which the call returns%s", kernel, cudaGetErrorName(error), error, why);
   finding("failed-launch", message, 0, 0);
 }
 
 void note_unchecked(void) {
   if (!unchecked.error) return;
   char message[500];
-  snprintf(message, sizeof message, "the launch of `%s` failed with %s (%d), and the program did not check",
-           unchecked.kernel, cudaGetErrorName(unchecked.error), unchecked.error);
+  snprintf(message, sizeof message, "the launch of `%s` failed with %s (%d), and the program did not check%s",
+           unchecked.kernel, cudaGetErrorName(unchecked.error), unchecked.error, unchecked.why);
   finding_at("unchecked-error", message, 0, "check `cudaGetLastError()` after the launch", unchecked.frames, unchecked.count);
   unchecked.error = cudaSuccess;
 }

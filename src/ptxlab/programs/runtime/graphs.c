@@ -7,7 +7,7 @@ void set_capture(cudaStream_t stream, cudaGraph_t graph);
 void end_captures(cudaGraph_t graph);
 
 typedef struct Node Node;
-typedef struct { Node **nodes; size_t count; cudaStream_t *branches; size_t branch_count; cudaEvent_t start, end; } Graph;
+typedef struct { Node **nodes; size_t count; cudaStream_t *branches; size_t branch_count; cudaEvent_t start, end; unsigned long long flags; } Graph;
 // A node follows `count` others. In a graph that runs, it is the copy of its origin, and `done` is recorded after it on the
 // stream that it ran on, whose last operation it `is_last` until another one follows there.
 struct Node { Operation operation; Node **after; size_t count; Node *origin, *copy; Graph *graph; bool disabled, placed, captured, is_last;
@@ -115,6 +115,7 @@ cudaError_t perform(const Operation *o, cudaStream_t stream) {
     case CALL: synchronized(stream); o->call(o->data); return cudaSuccess;
     case CALL_GRAPH: return run_graph((Graph *)o->graph, stream);
     case RECORD: return event_recorded(o->event, stream);
+    case ALLOCATE: return allocate_again(o->to);
     case FREE: return release(o->to, "cudaFreeAsync", 1u << DEVICE | 1u << POOLED);
     default: return cudaSuccess;
   }
@@ -195,9 +196,9 @@ static Graph *in_order(Graph *graph) {
 
 API cudaError_t cudaGraphInstantiate(cudaGraphExec_t *into, cudaGraph_t graph, unsigned long long flags) {
   ALIVE;
-  (void)flags;
   CHECKED(graph, cudaErrorInvalidValue);
   *into = (cudaGraphExec_t)in_order((Graph *)graph);
+  ((Graph *)*into)->flags = flags;
   return cudaSuccess;
 }
 API cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *into, cudaGraph_t graph, unsigned long long flags) {
@@ -209,9 +210,22 @@ API cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *into, cudaGraph_
 }
 API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) { ALIVE; (void)exec; return cudaSuccess; }
 API cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) { ALIVE; (void)exec, (void)stream; return cudaSuccess; }
+// Whether memory that a graph allocates was not freed since it ran last: it can't be launched then, but with a flag.
+static bool holds_memory(const Graph *graph) {
+  if (graph->flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) return false;
+  for (size_t i = 0; i < graph->count; i++) {
+    const Operation *o = &graph->nodes[i]->operation;
+    if (o->kind != ALLOCATE || !allocation_at((uint64_t)o->to)->was_run || allocation_at((uint64_t)o->to)->freed) continue;
+    finding("failed-launch", "`cudaGraphLaunch` fails with cudaErrorInvalidValue (1): memory that the graph allocates was not freed since it ran last", (uint64_t)o->to,
+            "free it, by a node or after the launch, or instantiate with `cudaGraphInstantiateFlagAutoFreeOnLaunch`");
+    return true;
+  }
+  return false;
+}
+
 API cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   ALIVE;
-  CHECKED(exec, cudaErrorInvalidValue);
+  CHECKED(exec && !holds_memory((Graph *)exec), cudaErrorInvalidValue);
   return run_on(&(Operation){.kind = CALL_GRAPH, .graph = (cudaGraph_t)exec}, stream);
 }
 API cudaError_t cudaGraphClone(cudaGraph_t *into, cudaGraph_t graph) {
@@ -272,6 +286,22 @@ API cudaError_t cudaGraphAddMemsetNode(NEW_NODE, const struct cudaMemsetParams *
 API cudaError_t cudaGraphAddHostNode(NEW_NODE, const struct cudaHostNodeParams *params) {
   return add(into, graph, after, count, (Operation){.kind = CALL, .call = params->fn, .data = params->userData});
 }
+API cudaError_t cudaGraphAddMemAllocNode(NEW_NODE, struct cudaMemAllocNodeParams *params) {
+  ALIVE;
+  CHECKED(params && params->bytesize && is_here(params->poolProps.location.id), cudaErrorInvalidValue);
+  int before = current_gpu;
+  current_gpu = params->poolProps.location.id;
+  Allocation *made = allocate(params->bytesize, POOLED);
+  current_gpu = before;
+  CHECKED(made, cudaErrorMemoryAllocation);
+  made->of_graph = true;
+  params->dptr = (void *)made->base;
+  return add(into, graph, after, count, (Operation){.kind = ALLOCATE, .to = params->dptr});
+}
+API cudaError_t cudaGraphAddMemFreeNode(NEW_NODE, void *pointer) {
+  return add(into, graph, after, count, (Operation){.kind = FREE, .to = pointer});
+}
+API cudaError_t cudaDeviceGraphMemTrim(int device) { ALIVE; CHECKED(is_here(device), cudaErrorInvalidDevice); return cudaSuccess; }
 API cudaError_t cudaGraphAddEmptyNode(NEW_NODE) { return add(into, graph, after, count, (Operation){.kind = EMPTY}); }
 API cudaError_t cudaGraphAddChildGraphNode(NEW_NODE, cudaGraph_t child) {
   return add(into, graph, after, count, (Operation){.kind = CALL_GRAPH, .graph = (cudaGraph_t)in_order((Graph *)child)});

@@ -255,9 +255,14 @@ cudaError_t launch(Function *function, const Shape *shape, void **arguments, cud
   if (sticky) return fail(sticky);
   cudaError_t error = function ? know(function) : cudaErrorInvalidDeviceFunction;
   if (!error) error = shape_error(function, shape);
+  char why[100] = "";
+  if (!error && device_of_stream(stream) != current_gpu) {
+    error = cudaErrorInvalidResourceHandle;
+    snprintf(why, sizeof why, ": its stream is of GPU %d, and the current one is GPU %d", device_of_stream(stream), current_gpu);
+  }
   void *parameters = error ? 0 : pack(function, arguments, 0);
   if (!error) error = issue(&(Operation){.kind = LAUNCH, .function = function, .shape = *shape, .parameters = parameters}, stream);
-  if (error) (by_chevrons ? launch_failed : launch_refused)(error, function ? function->name : "?");
+  if (error) (by_chevrons ? launch_failed : launch_refused)(error, function ? function->name : "?", why);
   by_chevrons = false;
   free(parameters);
   return error ? fail(error) : cudaSuccess;

@@ -28,6 +28,16 @@ static void say_limit(uint64_t size) {
   finding("out-of-memory", message, 0, "run the program with smaller sizes, or where more memory is free: half of it is for GPUs");
 }
 
+static void note_allocation(const Allocation *one) {
+  Bytes bytes = {0};
+  put_number(&bytes, one->base);
+  put_number(&bytes, one->size);
+  put_number(&bytes, one->kind);
+  put_number(&bytes, one->device);
+  put_frames(&bytes, one->frames, one->count);
+  notify(REQUEST_ALLOCATE, &bytes);
+}
+
 Allocation *allocate(uint64_t size, Kind kind) {
   LOCKED;
   start();
@@ -42,13 +52,7 @@ Allocation *allocate(uint64_t size, Kind kind) {
   next_address += whole + GAP;
   in_use += whole;
   if (host_may_touch(one)) mprotect((void *)one->base, whole, PROT_READ | PROT_WRITE);
-  Bytes bytes = {0};
-  put_number(&bytes, one->base);
-  put_number(&bytes, size);
-  put_number(&bytes, kind);
-  put_number(&bytes, one->device);
-  put_frames(&bytes, one->frames, one->count);
-  notify(REQUEST_ALLOCATE, &bytes);
+  note_allocation(one);
   return one;
 }
 
@@ -154,11 +158,24 @@ cudaError_t release(void *pointer, const char *call, unsigned kinds) {
   return cudaSuccess;
 }
 
+cudaError_t allocate_again(void *pointer) {
+  LOCKED;
+  Allocation *one = allocation_at((uint64_t)pointer);
+  one->was_run = true;
+  if (!one->freed) return cudaSuccess;
+  run_queued();
+  one->freed = false;
+  in_use += (one->size + PAGE - 1) / PAGE * PAGE;
+  note_allocation(one);
+  return cudaSuccess;
+}
+
 typedef struct { Allocation *one; uint64_t bytes, count; } Leaks;
 
 static void add_leak(Allocation *one, void *with) {
   Leaks *leaks = with;
   if (one->kind == VARIABLE || one->kind == REGISTERED || one->kind == MAPPED || one->flags) return;
+  if (one->of_graph && !one->was_run) return;
   if (!leaks->count++) leaks->one = one;
   leaks->bytes += one->size;
 }
@@ -306,7 +323,12 @@ API cudaError_t cudaMallocManaged(void **into, size_t size, unsigned flags) {
 }
 API cudaError_t cudaMallocHost(void **into, size_t size) { return give(into, size, PINNED); }
 API cudaError_t cudaHostAlloc(void **into, size_t size, unsigned flags) { (void)flags; return give(into, size, PINNED); }
-API cudaError_t cudaMallocAsync(void **into, size_t size, cudaStream_t stream) { (void)stream; return give(into, size, POOLED); }
+API cudaError_t cudaMallocAsync(void **into, size_t size, cudaStream_t stream) {
+  cudaError_t error = give(into, size, POOLED);
+  if (error || !*into || !is_capturing(stream)) return error;
+  allocation_at((uint64_t)*into)->of_graph = true;
+  return issue(&(Operation){.kind = ALLOCATE, .to = *into}, stream);
+}
 API cudaError_t cudaMallocFromPoolAsync(void **into, size_t size, cudaMemPool_t pool, cudaStream_t stream) {
   (void)pool;
   return cudaMallocAsync(into, size, stream);
@@ -319,7 +341,7 @@ API cudaError_t cudaFree(void *pointer) {
 }
 API cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
   ALIVE;
-  (void)stream;
+  if (is_capturing(stream)) return issue(&(Operation){.kind = FREE, .to = pointer}, stream);
   return release(pointer, "cudaFreeAsync", DEVICE_KINDS);
 }
 API cudaError_t cudaFreeHost(void *pointer) {
@@ -393,11 +415,11 @@ API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cu
   return later(rows("cudaMemcpyAsync", to, size, from, size, size, 1, kind), stream);
 }
 API cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t size) {
-  (void)to_device, (void)from_device;
+  CHECKED(is_here(to_device) && is_here(from_device), cudaErrorInvalidDevice);
   return now(rows("cudaMemcpyPeer", to, size, from, size, size, 1, cudaMemcpyDeviceToDevice));
 }
 API cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t size, cudaStream_t stream) {
-  (void)to_device, (void)from_device;
+  CHECKED(is_here(to_device) && is_here(from_device), cudaErrorInvalidDevice);
   return later(rows("cudaMemcpyPeerAsync", to, size, from, size, size, 1, cudaMemcpyDeviceToDevice), stream);
 }
 API cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,

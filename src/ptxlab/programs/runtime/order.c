@@ -13,7 +13,7 @@
 
 typedef struct { uint32_t *counts; int size; } Clock;
 struct Stream { int number, device; unsigned flags; int priority; bool destroyed; Clock clock; cudaGraph_t capture; int capture_mode; Nodes last; };
-struct Event { Clock clock; double time; bool recorded, destroyed; unsigned flags; cudaGraph_t capture; Nodes last; };
+struct Event { int device; Clock clock; double time; bool recorded, destroyed; unsigned flags; cudaGraph_t capture; Nodes last; };
 typedef struct Pending Pending;
 struct Pending {
   Pending *next;
@@ -464,6 +464,7 @@ API cudaError_t cudaEventCreateWithFlags(cudaEvent_t *into, unsigned flags) {
   CHECKED(!(flags & cudaEventInterprocess) || flags & cudaEventDisableTiming, cudaErrorInvalidValue);
   Event *made = calloc(1, sizeof *made);
   made->flags = flags;
+  made->device = current_gpu;
   *into = (cudaEvent_t)made;
   return cudaSuccess;
 }
@@ -491,6 +492,13 @@ API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
   (void)flags;
   Event *one = (Event *)event;
   CHECKED(one && !one->destroyed, cudaErrorInvalidResourceHandle);
+  if (one->device != device_of_stream(stream)) {
+    char message[200];
+    snprintf(message, sizeof message, "`cudaEventRecord` fails with cudaErrorInvalidResourceHandle (400): the event is of GPU %d, and the stream of GPU %d",
+             one->device, device_of_stream(stream));
+    finding("failed-launch", message, 0, "create the event while the GPU of the stream is current: `cudaSetDevice`");
+    return fail(cudaErrorInvalidResourceHandle);
+  }
   one->capture = capture_of(stream);
   one->last.count = 0;
   add_nodes(&one->last, captured_last(stream));
@@ -539,7 +547,7 @@ API cudaError_t cudaEventElapsedTime(float *into, cudaEvent_t start_, cudaEvent_
   ALIVE;
   Event *from = (Event *)start_, *to = (Event *)end_;
   CHECKED(from && to && from->recorded && to->recorded, cudaErrorInvalidResourceHandle);
-  CHECKED(!((from->flags | to->flags) & cudaEventDisableTiming), cudaErrorInvalidResourceHandle);
+  CHECKED(!((from->flags | to->flags) & cudaEventDisableTiming) && from->device == to->device, cudaErrorInvalidResourceHandle);
   *into = (float)(to->time - from->time);
   return cudaSuccess;
 }

@@ -61,8 +61,8 @@ cudaError_t settled(void);  // the error of kernels that have run, for a call th
 extern cudaError_t sticky;
 #define CHECKED(condition, error) do { if (!(condition)) return fail(error); } while (0)
 #define ALIVE do { start(); if (sticky) return fail(sticky); } while (0)
-void launch_failed(cudaError_t error, const char *kernel);
-void launch_refused(cudaError_t error, const char *kernel);
+void launch_failed(cudaError_t error, const char *kernel, const char *why);
+void launch_refused(cudaError_t error, const char *kernel, const char *why);
 void note_unchecked(void);
 
 // memory.c
@@ -72,6 +72,7 @@ typedef struct {
   Kind kind;
   int device;
   bool freed, is_async;
+  bool of_graph, was_run;  // allocated by a node of a graph, which has run
   void *frames[FRAMES];
   int count;
   unsigned flags;
@@ -89,6 +90,7 @@ void *mine(uint64_t address);  // where the library reads and writes device memo
 bool is_device_address(uint64_t address);
 bool host_may_touch(const Allocation *allocation);
 cudaError_t release(void *pointer, const char *call, unsigned kinds);
+cudaError_t allocate_again(void *pointer);  // memory of a graph, at the address that it has
 void each_allocation(void (*use)(Allocation *, void *), void *with);
 uint64_t memory_free(void);
 void note_leaks(void);
@@ -164,6 +166,7 @@ int occupancy(Function *function, int block, size_t shared);
 // device.c
 #define MOST_GPUS 16
 int gpu_count(void);
+bool is_here(int device);  // whether there is such a GPU; a note if not
 extern __thread int current_gpu;
 int device_number(const char *name);  // a property of the GPU that the session emulates
 uint64_t memory_limit(void);
