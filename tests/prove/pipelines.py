@@ -79,6 +79,12 @@ def persistent(k: int) -> Launch:
     return wgmma_steps.product(a, b, d, "persistent", Shape(128, 64, stages=2, groups=2), blocks=1)
 
 
+def ping_pong(k: int) -> Launch:
+    """Step 5 of `wgmma_steps`: two warpgroups that take turns."""
+    a, b, d = (np.zeros(shape, np.float16) for shape in ((128, k), (192, k), (128, 192)))
+    return wgmma_steps.product(a, b, d, "ping_pong", Shape(64, 64, stages=2), blocks=1)
+
+
 def gemm(k: int) -> Launch:
     """`wgmma_gemm`, persistent: a producer and a warpgroup, several tiles for one block."""
     a, b, d = (np.zeros(shape, np.float16) for shape in ((128, k), (128, k), (128, 128)))
@@ -228,6 +234,15 @@ PIPELINES = {
     ),
     "specialized": Pipeline(specialized, [*STORED, "k >= 1"], (64, 128, 192, 448), LATE),
     "persistent": Pipeline(persistent, SIZES, (64, 128, 192, 448)),
+    "ping_pong": Pipeline(
+        ping_pong,
+        SIZES,
+        (64, 128, 192, 448),
+        (
+            ("%r40", "the parity of the side that only arrives is not read"),
+            ("line 280:", "the remainder by the number of stages is taken before the next use"),
+        ),
+    ),
     "gemm": Pipeline(gemm, SIZES, (64, 128, 192, 448)),
     "tcgen05 persistent": Pipeline(tensor_memory("persistent", 3), SIZES, (64, 128, 192, 448), ADDS),
     "tcgen05 one_tile": Pipeline(tensor_memory("one_tile"), [*STORED, "k >= 1"], (64, 128, 320), (*ADDS, MORE)),
@@ -236,7 +251,7 @@ PIPELINES = {
 }
 
 
-LONG = ("persistent", "tcgen05 persistent")
+LONG = ("persistent", "ping_pong", "tcgen05 persistent")
 """Those whose proof takes a minute of a core."""
 
 

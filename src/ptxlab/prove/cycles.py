@@ -16,7 +16,7 @@ from ptxlab.flow.symbolic import LONG
 from ptxlab.isa.types import Type
 
 from .periods import period
-from .terms import Loop, Symbol, Terms
+from .terms import Loop, Symbol, Terms, atoms_of, is_size, leaves
 
 MOST_TURNS = 64  # of a cycle
 
@@ -89,8 +89,41 @@ def _start(terms: Terms, first: Linear, source: tuple[Atom, Symbol] | None, loop
     return symbol.first if symbol.first is not None and first == linear(first.type, 0, {atom: 1}) else first
 
 
-def continues(terms: Terms, after: Linear, loop: Loop, cycle: Sequence[int]) -> bool:
-    """Whether a register is, after a loop, what the number of all its turns so far says: it has gone round with it."""
+def origin(terms: Terms, first: Linear, *, is_of_group: bool) -> Linear | None:
+    """The constant that a register starts with; of a group of threads, as if it passed over no turns of others."""
+    if first.is_constant or not is_of_group:
+        return first if first.is_constant else None
+    found = (terms.substitute(first, {atom: linear(atom.type, 0)}, {}) for atom in _numbers([first]))
+    return next((one for one in found if one.is_constant), None)
+
+
+def passes_over(
+    terms: Terms, others: int, loop: Loop, registers: Sequence[tuple[Linear, Sequence[int]]]
+) -> Atom | None:  # fmt: skip
+    """The number of turns that registers which go round in a loop pass over after it, for each of other groups."""
+    for atom in _numbers([after for after, _ in registers]):
+        if all(continues(terms, after, loop, cycle, atom, others) for after, cycle in registers):
+            return atom
+    return None
+
+
+def _numbers(values: Sequence[Linear]) -> list[Atom]:
+    """What may be a number of turns in terms: what is made of parameters only."""
+    found = [(atom, leaves([linear(atom.type, 0, {atom: 1})])) for atom in atoms_of(values) if atom.type.kind in "ub"]
+    return sorted((atom for atom, parts in found if all(map(is_size, parts))), key=lambda one: (one.depth, str(one)))
+
+
+def continues(
+    terms: Terms, after: Linear, loop: Loop, cycle: Sequence[int], passed: Atom | None = None, others: int = 0
+) -> bool:
+    """Whether a register is, after a loop, what the number of all its turns so far says: it has gone round with it.
+
+    It may pass over the turns of other groups, each a number: that is tried with each number in a cycle.
+    """
+    if passed is not None and others:
+        numbers = {n: terms.substitute(after, {passed: linear(passed.type, n)}, {}) for n in range(len(cycle) + 1)}
+        return all(continues(terms, value, loop, [*cycle[others * n % len(cycle) :], *cycle[: others * n % len(cycle)]])
+                   for n, value in numbers.items())  # fmt: skip
     ((counter, _),) = loop.counter.terms
     if not loop.base.terms:
         return False

@@ -18,17 +18,19 @@ from ptxlab.flow.expressions import Atom, Linear, linear
 from ptxlab.flow.symbolic import LONG
 from ptxlab.isa import Jump
 
-from .cycles import continues, cyclic_forms, cyclic_term
+from .cycles import continues, cyclic_forms, cyclic_term, origin, passes_over
 from .effects import Effects
 from .forms import closed_form, limits_of, most_turns
 from .loops import continued, spread
+from .phases import Threads
 from .registers import Registers
 from .segments import Arrival, Here, Notes, Path, Segment, State, UnsupportedError, joined
 from .solver import Clock
-from .terms import FALSE, MOST_TURNS, TRUE, Loop, Symbol, Terms
+from .terms import FALSE, MOST_TURNS, TRUE, Loop, Symbol, Terms, atoms_of
 
 MOST_UNROLLED = 80  # of a loop that runs turn by turn
 MOST_STEPS = 150_000  # instructions, in all
+MOST_GROUPS = 3  # of threads that take a loop each by itself
 ROUNDS = 4  # in which closed forms of a loop are found, each with those before
 
 
@@ -177,7 +179,36 @@ class Execution:
         if found is not None:
             return found
         self._forget(mark, here.segment, edges)
-        return self._generic(head, here, loops)
+        found = self._generic(head, here, loops)
+        groups = self._groups(here, mark) if not loops else []
+        if groups:
+            self._forget(mark, here.segment, edges)
+            found = [way for number, one in enumerate(groups)
+                     for way in self._generic(head, one, loops, (number, len(groups)))]  # fmt: skip
+        return found
+
+    def _groups(self, here: Arrival, mark: tuple[int, ...]) -> list[Arrival]:
+        """The groups of warps that take a loop each by itself: their numbers are in what its registers start with.
+
+        That is a loop with mbarriers that they would leave in different turns, and without a barrier of all threads.
+        """
+        loop, terms, threads = self.notes.loops[-1], self.terms, Threads(self.terms)
+        firsts = [first for _, first, _ in (*loop.forms, *loop.changes)]
+        numbers = {atom for atom in atoms_of(firsts) if terms.is_warp_quotient(atom)}
+        has_mbarriers = any(event.address is not None for event in self.notes.events[mark[4] :])
+        if loop.is_uniform or loop.has_barrier or not has_mbarriers or len(numbers) != 1:
+            return []
+        ((number, value),) = ((one, linear(one.type, 0, {one: 1})) for one in numbers)
+        own = threads.mask(here.path)[0]
+        found = sorted({threads.evaluate(value, one) for one in range(threads.count) if own >> one & 1})
+        groups: list[Arrival] = []
+        for each in found if 1 < len(found) <= MOST_GROUPS else ():
+            its, known = linear(number.type, each), dict[Atom, Linear]()
+            path = [terms.substitute(one, {number: its}, known) for one in here.path]
+            state = {r: terms.substitute(one, {number: its}, known) for r, one in here.state.items()}
+            path = [one for one in path if one != TRUE]
+            groups.append(Arrival(joined(tuple(path), terms.equal(value, its)), state, here.segment))
+        return groups
 
     def _forget(self, mark: tuple[int, ...], segment: Segment, edges: int) -> None:
         self.notes.forget(mark)
@@ -201,13 +232,15 @@ class Execution:
             here = Arrival(path, state, segment)
         return None
 
-    def _generic(self, head: int, here: Arrival, loops: tuple[Loop, ...]) -> list[tuple[int, Arrival]]:
-        """Run a loop once, in any turn."""
+    def _generic(
+        self, head: int, here: Arrival, loops: tuple[Loop, ...], group: tuple[int, int] | None = None
+    ) -> list[tuple[int, Arrival]]:
+        """Run a loop once, in any turn; of one of several groups of threads, with its number."""
         facts, terms = self.facts, self.terms
         inside = self._blocks_of_loops[head]
         at = facts.flow.blocks[head].start
         loop = Loop(head, self.notes.lines[at], loops)
-        loop.counter = terms.counter(loop)
+        loop.counter, loop.group = terms.counter(loop), group
         nest = (*loops, loop)
         loop.has_barrier = any(facts.flow.block_at(at) in inside for at in self.barriers)
         written = {
@@ -217,12 +250,14 @@ class Execution:
             for register in facts.effects.writes[at]
         } & self._registers.relevant
         changing = sorted(written & here.state.keys())
-        symbols = {r: Symbol("a value that a loop changes", loop.line, nest, True,
-                             first=here.state[r] if here.state[r].is_constant else None) for r in changing}  # fmt: skip
+        starts = {r: origin(terms, here.state[r], is_of_group=group is not None) for r in changing}
+        symbols = {r: Symbol("a value that a loop changes", loop.line, nest, True, first=starts[r]) for r in changing}
         closed: State = {}
         counts: dict[int, Linear] = {}  # how many turns loops in this one have made, by their heads
         guessed: dict[int, tuple[int, tuple[int, ...]]] = {}  # registers that go round in those, to be shown
+        passed: dict[int, Atom | None] = {}  # of these, how many turns each other group is taken to have made
         before = {r: value for r, value in here.state.items() if r not in written}
+        most_in_all = MOST_TURNS**2 * (1 if group is None else group[1])
         mark = self.notes.mark()
         edges = len(here.segment.successors)
         round = -1
@@ -242,20 +277,25 @@ class Execution:
             heads = {r: value for r, value in heads.items() if r not in closed and r not in forms}
             forms |= cyclic_forms(terms, loop, here.state, heads, after)
             inner = {one.head: one for one in self.notes.loops[mark[2] :] if one.outer == nest}
+            if group is not None:
+                passed = {at: passes_over(terms, group[1] - 1, inner[at], [
+                    (after[r], cycle) for r, (its, cycle) in guessed.items() if its == at and r in after
+                ]) for at in counts if at in inner}  # fmt: skip
             wrong = [
                 r for r, (at, cycle) in guessed.items()
-                if at not in inner or r not in after or not continues(terms, after[r], inner[at], cycle)
+                if at not in inner or r not in after
+                or not continues(terms, after[r], inner[at], cycle, passed.get(at), (group or (0, 1))[1] - 1)
             ]  # fmt: skip
             if wrong:  # once more without them
                 for r in wrong:
                     symbols[r].first = symbols[r].cycle = None
-                closed, guessed, round = {}, {}, -1
+                closed, guessed, passed, round = {}, {}, {}, -1
                 self._forget(mark, here.segment, edges)
                 continue
             for r, cycle in ((r, symbols[r].cycle) for r in heads if r not in forms):
                 if cycle is not None and cycle[0] in inner:
                     number = Symbol("turns of a loop so far", inner[cycle[0]].line, nest, True, head=cycle[0])
-                    total = counts.setdefault(cycle[0], terms.symbol(number, LONG, (0, MOST_TURNS**2)))
+                    total = counts.setdefault(cycle[0], terms.symbol(number, LONG, (0, most_in_all)))
                     forms[r], guessed[r] = cyclic_term(terms, total, cycle[1], here.state[r].type), cycle
             if not forms or round in (ROUNDS, 2 * ROUNDS):
                 most = most_turns(loop, [one for one in path if one not in here.path])
@@ -271,8 +311,13 @@ class Execution:
             for at, total in ((at, total) for at, total in counts.items() if at in inner):
                 ((atom, _),) = total.terms
                 assert isinstance(atom.detail, Symbol)
-                loop.totals[atom] = total.plus(inner[at].counter).plus(linear(LONG, 1))
-                loop.changes.append((atom.detail, linear(LONG, 0), loop.totals[atom]))
+                start, own = linear(LONG, 0), inner[at].counter.plus(linear(LONG, 1))
+                by = passed.get(at)
+                if group is not None and by is not None:
+                    loop.passed = terms.fit(linear(by.type, 0, {by: 1}), by.type, LONG)
+                    start, own = loop.passed.times(group[0]), own.plus(loop.passed, group[1] - 1)
+                loop.totals[atom] = start, total.plus(own)
+                loop.changes.append((atom.detail, *loop.totals[atom]))
             stays = [one for one in path if one not in here.path]
             loop.stays, loop.repeats = tuple(stays), True
             loop.facts.append(continued(terms, loop, stays))

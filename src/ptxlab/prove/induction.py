@@ -21,13 +21,15 @@ KIND = "loop"
 def show_loop(loop: Loop, terms: Terms, questions: Questions, milliseconds: int) -> Iterator[Obligation]:
     """Show it of a loop."""
     ((counter, _),) = loop.counter.terms
-    first: dict[Atom, Linear] = dict.fromkeys((counter, *loop.totals), linear(LONG, 0))
-    later = {counter: loop.counter.plus(linear(LONG, 1)), **loop.totals}
+    first: dict[Atom, Linear] = {counter: linear(LONG, 0)}
+    later = {counter: loop.counter.plus(linear(LONG, 1))}
+    for atom, (start, after) in loop.totals.items():
+        first[atom], later[atom] = start, after
     starts, follows = [], []
-    for form, start, after in loop.forms:
-        starts.append(_is(terms, form, first, start))
+    for form, begin, end in loop.forms:
+        starts.append(_is(terms, form, first, begin))
         if loop.repeats:
-            follows.append(_is(terms, form, later, after))
+            follows.append(_is(terms, form, later, end))
     starts += [terms.substitute(one, first, {}) for one in loop.limits]
     follows += [terms.substitute(one, later, {}) for one in loop.limits]
     most = loop.counter.bounds[1]

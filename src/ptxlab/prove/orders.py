@@ -9,7 +9,7 @@ latest turn that is known of. That waits are for those phases is shown by `rings
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ptxlab.flow.expressions import Atom, Linear, linear
@@ -18,6 +18,7 @@ from .copies import FREE, PHASED, pending
 from .effects import BARRIERS
 from .execution import Execution
 from .phases import Arriver, Threads, Visit, loop_of, mbarriers
+from .relays import Relay, relays
 from .segments import Access, Event, UnsupportedError
 from .terms import Loop, Symbol, is_own_rank, is_thread_index, is_uniform, leaves, without_rank
 
@@ -73,9 +74,9 @@ class Orders:
     Of loops in loops, all turns so far are counted. What is in a loop around them has no place there: it is not known.
     """
 
-    def __init__(self, execution: Execution, depth: int = 0) -> None:
-        notes = execution.notes
-        self.depth, self.all_events = depth, notes.events
+    def __init__(self, execution: Execution, outer: Orders | None = None) -> None:
+        notes, depth = execution.notes, 0 if outer is None else 1
+        self.execution, self.depth, self.all_events = execution, depth, notes.events
         self._ends = {one: loop for loop in reversed(notes.loops) for one in loop.ends}  # inner ones last
         self.threads = threads = Threads(execution.terms)
         self.masks: dict[Event, int] = {}
@@ -84,14 +85,18 @@ class Orders:
             mask, others = threads.mask(event.path, None if event.kind == "converge" else event.at)
             if event.kind == "converge" and not self._is_by_numbers(event):
                 mask = 0
-            self.masks[event], self.others[event] = mask, self._without_ends(others, event.loops)
+            self.masks[event], self.others[event] = mask, self.without_ends(others, event.loops)
         self.parts = {event: self._part(event) for event in notes.events if event.kind == "part"}
         whole = [event.value for event in notes.events if event.kind == "barrier" and event.value is not None]
         self._check_parts(whole)
         every = mbarriers(threads, notes.events, self.masks)
         self.mbarriers = [one for one in every if one.depth == depth]
         self.has_inner = any(one.depth > depth for one in every)
-        self.events = [event for event in notes.events if self._has(event)]
+        self.relays = [] if outer is None else relays(self, outer)
+        self._relays = {loop: relay for relay in self.relays for loop in (*relay.loops, *relay.inner)}
+        of_others = {event for relay in self.relays for each in relay.events.values() for event in each[1:]}
+        self.events = [event for event in notes.events if self._has(event) and event not in of_others]
+        self._check_relays()
         self._tails = {one.looped.event: one.last.event for mbarrier in self.mbarriers for one in mbarrier.arrivers
                        if depth and one.looped is not None and one.last is not None}  # fmt: skip
         self._landings = {
@@ -105,20 +110,36 @@ class Orders:
             self._pending[(*_identity(one.copy), one.segment)].add(0 if loop is None else one.since.get(loop, FREE))
         self._reached: dict[Place, dict[Known, int]] = {}
 
-    def _without_ends(self, others: Iterable[Linear], loops: tuple[Loop, ...]) -> frozenset[Linear]:
+    def without_ends(self, others: Iterable[Linear], loops: tuple[Loop, ...]) -> frozenset[Linear]:
         """What holds on a path, without what holds as loops before it have ended."""
         return frozenset(one for one in others if one not in self._ends or self._ends[one] in loops)
 
     def _has(self, event: Event) -> bool:
         """Whether an event is outside of loops, or in those whose turns count."""
         nest = (*event.loops, *(() if event.left is None else (event.left,)))
-        return not nest or len(nest) == self.depth + 1 or (event.kind == "group" and not self.depth)
+        is_any = event.kind in ("group", "warp", "converge") and not self.depth  # in a loop that each turn has
+        return not nest or len(nest) == self.depth + 1 or is_any
+
+    def _check_relays(self) -> None:
+        """That threads of groups that take turns visit their mbarriers in turn only."""
+        for mbarrier in self.mbarriers:
+            visits = [one for arriver in mbarrier.arrivers for one in arriver.visits()]
+            visits += [one for one, _ in mbarrier.waits]
+            for relay in self.relays:
+                own = [one for one in visits if one.event in relay.events]
+                others = [one for one in visits if one not in own and one.mask & sum(relay.masks)]
+                if own and others:
+                    raise UnsupportedError(others[0].event.at, "a group visits an mbarrier when it is not its turn")
+
+    def together(self, event: Event) -> list[Event]:
+        """The events of all groups that take turns, for that of the first."""
+        return next((one.events[event] for one in self.relays if event in one.events), [event])
 
     # Loops.
 
     def entered(self, loop: Loop) -> frozenset[Linear]:
         """What holds in all threads alike where a loop is entered."""
-        return self._without_ends(self.others_of(loop.entry), loop.outer)
+        return self.without_ends(self.others_of(loop.entry), loop.outer)
 
     def is_alike(self, nest: tuple[Loop, ...], other: tuple[Loop, ...]) -> bool:
         """Whether loops, each in the one before it, have the same turns as others, in all threads that enter them."""
@@ -132,7 +153,7 @@ class Orders:
             return nest == other and is_plain
         known: dict[Atom, Linear] = {}
         for one, its in zip(nest, other, strict=True):
-            for path in (self.entered, self._stays):
+            for path in (self.entered, self.stays):
                 if path(one) != {terms.substitute(each, replaced, known) for each in path(its)}:
                     return False
         return True
@@ -141,8 +162,9 @@ class Orders:
         """Whether two loops have the same last turn."""
         return one is other or self.is_alike((one,), (other,))
 
-    def _stays(self, loop: Loop) -> frozenset[Linear]:
-        return self._without_ends(loop.stays, (*loop.outer, loop))
+    def stays(self, loop: Loop) -> frozenset[Linear]:
+        """What holds in all threads alike at the end of each turn of a loop that another one follows."""
+        return self.without_ends(loop.stays, (*loop.outer, loop))
 
     def _inner(self, loop: Loop) -> set[tuple[Loop, ...]]:
         return {event.loops for event in self.all_events if event.loops[1:] and event.loops[0] is loop}
@@ -151,13 +173,16 @@ class Orders:
         """Whether an event in a loop is before a loop in it."""
         return any(one.loops in self._inner(event.loops[0]) and event.number < one.number for one in self.all_events)
 
-    def are_alike(self) -> bool:
+    def are_alike(self, take_turns: Callable[[Relay, tuple[Loop, ...]], bool]) -> bool:
         """Whether all loops with mbarriers have the same turns, and so have those in them, of which each has some."""
         outer = {event.loops[0] for event in self.all_events if event.loops and event.address is not None}
+        outer -= self._relays.keys()
         inner = [one for loop in outer for one in self._inner(loop)]
         is_entered = all(len(one) == 2 and self.entered(one[0]) == self.entered(one[1]) for one in inner)
         is_one = all(len(self._inner(loop)) <= 1 for loop in outer)
         loops = [(loop,) for loop in outer]
+        in_turns = all(take_turns(relay, inner[0]) for relay in self.relays) if inner else not outer or not self.relays
+        is_one &= in_turns and (bool(inner) or len(self.relays) <= 1)
         return is_entered and is_one and all(self.is_alike(some[0], one) for some in (loops, inner) for one in some)
 
     # Barriers of a part of the block.
@@ -218,13 +243,17 @@ class Orders:
             if len(found) == len(own):  # at each mbarrier that the wait comes to
                 yield event, threads, max(found), True
 
+    def landing(self, wait: Event) -> list[tuple[Event, int, int, bool]]:
+        """What a wait is for, in all blocks: as `_landing`."""
+        return [one for _, found in self._landings.get(wait, ()) for one in found]
+
     # Ways.
 
     def place(self, access: Access) -> Place:
         """Where an access is."""
         mask, others = self.threads.mask(access.path)
         loops = access.segment.loops
-        return Place(loop_of(loops, self.depth), access.epoch, mask, self._without_ends(others, loops))
+        return Place(loop_of(loops, self.depth), access.epoch, mask, self.without_ends(others, loops))
 
     def place_of(self, event: Event) -> Place:
         """Where an event is."""
@@ -265,10 +294,16 @@ class Orders:
         mask = OWN if known is None else known.mask
         here = start if known is None else self._known_at(known.event)
         is_looped = here.loop is not None and (known is None or known.looped)
+        relay, whole = self._relays.get(here.loop) if here.loop is not None else None, mask
         for event in self.events:
             if event.kind not in ("wait", "barrier", "part", "warp", "converge", "fence", "tensor", "group"):
                 continue
             distance, anchor, inside = self._back(here, event), None if known is None else known.anchor, is_looped
+            mask = whole
+            if relay is not None and not event.loops and event.kind != "barrier":
+                continue  # another group may not have come to it
+            if relay is not None and self._is_of_another(here, event):
+                mask = whole & relay.hands if whole >= 0 else whole
             is_left = bool(event.loops) and not self.depth and event.number <= here.limit and (
                 event.loops[0] is not here.loop or not is_looped)  # fmt: skip
             if is_left and event.loops[0].is_uniform:
@@ -278,7 +313,7 @@ class Orders:
             looped = inside and bool(event.loops)
             if bool(event.loops) and not inside:
                 continue
-            flags = _flags(known, event, distance)
+            flags = _flags(known, event, distance, is_inner=len(event.loops) > self.depth + 1)
             if event.kind == "wait":
                 for arrival, arrivals, more, is_turn in self._landed(event, mask, start):
                     if is_turn and not looped:
@@ -317,12 +352,16 @@ class Orders:
             return 0
         return 1 if loop is not None else None
 
+    def _is_of_another(self, here: Place, event: Event) -> bool:
+        """Whether an event, in a loop in which groups take turns, may be in the turn of the group before."""
+        return bool(event.loops) and not here.is_after and event.number > here.limit
+
     def _comes(self, start: Place, here: Place, mask: int, event: Event, distance: int, anchor: Loop | None) -> bool:
         """Whether a thread that comes to a place has come to an event before it, so many turns ago."""
         own, others = self.masks[event], self.others[event]
         if event.loops and distance:
             loop = event.loops[self.depth]
-            given = self._without_ends(self.others_of(loop.entry), loop.outer)
+            given = self.without_ends(self.others_of(loop.entry), loop.outer)
             is_last = here.is_after or (loop is anchor and here.loop is not loop)
             if is_last and not given <= here.others | self._fixed(start, start):
                 return False  # it may not have been entered
@@ -378,6 +417,11 @@ class Orders:
                 yield Before(distance, not is_looped)
             elif event.kind != "copy":
                 back = self._back(here, event)
+                relay = self._relays.get(here.loop) if here.loop is not None else None
+                if relay is not None and event.loops:
+                    own &= relay.hands if self._is_of_another(here, event) else -1
+                    if own < 0 or mask & ~own or event in self._tails:
+                        continue
                 if back is not None:
                     is_all = not (is_looped and event.loops)
                     yield Before(distance + (0 if is_all else back), is_all)
@@ -388,14 +432,28 @@ class Orders:
         """When the first of two accesses is known to be complete before the second starts, in whatever blocks."""
         if any(len(access.segment.loops) == self.depth > 0 for access in (one, other)):
             return []
+        firsts = self._of_first_group(one, other)
+        if firsts is None:
+            return []
+        one, other = firsts
         start, target = self.place(other), self.place(one)
         start = replace(start, others=start.others | self._fixed(start, target))
         starts, targets = ([replace(place, mask=part) for part in self.threads.by_rank(place.mask)]
                            for place in (start, target))  # fmt: skip
-        found = [self._before(one, other, start, target, same_thread) for start in starts for target in targets
-                 if self._meet(one, other, start.mask, target.mask, same_thread)]  # fmt: skip
-        return [Before(max((each[is_all] for each in found), default=0), is_all) for is_all in (False, True)
-                if all(is_all in each for each in found)]  # fmt: skip
+        ways = [self._before(one, other, start, target, same_thread) for start in starts for target in targets
+                if self._meet(one, other, start.mask, target.mask, same_thread)]  # fmt: skip
+        return [Before(max((each[is_all] for each in ways), default=0), is_all) for is_all in (False, True)
+                if all(is_all in each for each in ways)]  # fmt: skip
+
+    def _of_first_group(self, *accesses: Access) -> tuple[Access, Access] | None:
+        """Two accesses, that of the first group for one of groups that take turns; None: nothing is known of them."""
+        loops = [access.segment.loops[:1] for access in accesses]
+        relays = [self._relays.get(one[0]) if one else None for one in loops]
+        if any(relays) and (all(relays) or () in loops):
+            return None
+        one, other = (access if relay is None else relay.accesses.get(access)
+                      for access, relay in zip(accesses, relays, strict=True))  # fmt: skip
+        return None if one is None or other is None else (one, other)
 
     def _meet(self, one: Access, other: Access, start: int, target: int, same_thread: bool) -> bool:
         """Whether two accesses, by threads of one block each, may be to the memory of one block."""
@@ -454,6 +512,9 @@ class Orders:
         is_commit = known is not None and known.event.covers is not None
         if self.depth and None not in (here.loop, target.loop) and here.loop is not target.loop:
             return  # in one turn of the loop around both, not in all of its turns
+        in_turn = here.loop is not None and here.loop in self._relays
+        if in_turn and target.loop is None:
+            return  # another group may not have come to it
         if access.unit in PHASED and access.unit != "tensor work":
             is_its = known is not None and (known.event.kind == "copy" or is_commit)
             if is_its and known is not None and known.event.number == access.epoch:
@@ -474,13 +535,18 @@ class Orders:
             if FREE in turns:
                 return
             more = max(turns, default=-1) + 1
+            more = max(more, int(access.epoch >= known.event.number or here.is_after))
+            if is_again and in_turn and more and known.event not in self._tails:
+                return  # in the first turn of a group, what was started before is of another one
             if is_again:
-                yield False, distance + max(more, int(access.epoch >= known.event.number or here.is_after))
+                yield False, distance + more
             elif not turns:
                 yield True, distance
             return
         if target.loop is here.loop and is_looped:
             is_before = access.epoch < here.limit + 1 and known is not None and not here.is_after
+            if in_turn and not is_before and not here.is_after:
+                return
             yield False, distance + (0 if is_before else 1)
         elif access.epoch < here.limit + (0 if known is None else 1):
             yield True, distance
@@ -506,11 +572,13 @@ def split(execution: Execution) -> None:
             segment.accesses[:] = found
 
 
-def _flags(known: Known | None, event: Event, distance: int) -> tuple[frozenset[str], bool, bool]:
+def _flags(
+    known: Known | None, event: Event, distance: int, *, is_inner: bool
+) -> tuple[frozenset[str], bool, bool]:  # fmt: skip
     """Of what is known by an event of the threads of what is known: `fenced`, `is_ordered`, `is_passed`.
 
     What comes by the arrival of a commit is what its thread knew at its last MMA; where it came by, is known anyway. By
-    a copy no more comes than that.
+    a copy no more comes than that. After a barrier of the warp in an inner loop, its later turns may follow.
     """
     is_own = known is None or known.mask == OWN
     fenced = frozenset[str]() if known is None else known.fenced
@@ -520,7 +588,7 @@ def _flags(known: Known | None, event: Event, distance: int) -> tuple[frozenset[
         is_passed = True
     is_passed |= known is not None and known.event.kind == "copy"
     return (fenced | event.spaces, is_ordered or (is_own and event.kind == "tensor"),
-            is_passed or event.kind == "converge")  # fmt: skip
+            is_passed or event.kind == "converge" or (is_inner and event.kind == "warp"))  # fmt: skip
 
 
 def _identity(access: Access) -> tuple[object, ...]:

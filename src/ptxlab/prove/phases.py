@@ -19,6 +19,7 @@ from ptxlab.isa.chapters.mbarrier import ARRIVALS
 
 from .objects import DYNAMIC
 from .periods import period
+from .relays import twins
 from .segments import Event, Path, UnsupportedError
 from .terms import (
     AXES,
@@ -270,10 +271,20 @@ def mbarriers(threads: Threads, events: Sequence[Event], masks: dict[Event, int]
     """The mbarriers of a kernel."""
     found: dict[Key, Mbarrier] = {}
     coming: dict[Key, list[Visit]] = defaultdict(list)
+    first = twins(events)
+    of_first: dict[Event, dict[Key, Visit]] = {}
     for event in events:
         if event.address is None or not masks[event]:
             continue
-        for key, visit in visits(threads, event, masks[event]):
+        own = of_first[event] = dict(visits(threads, event, masks[event]))
+        if first.get(event, event) is not event and (event.loops[1:] or event.left is not None):
+            firsts = of_first[first[event]]  # groups that take turns visit a ring as one
+            if [(key, one.first, one.spacing, one.values) for key, one in own.items()] != [
+                (key, one.first, one.spacing, one.values) for key, one in firsts.items()
+            ]:
+                raise UnsupportedError(event.at, "groups of threads that take turns do not visit the same mbarriers")
+            continue
+        for key, visit in own.items():
             coming[key].append(visit)
             if event.kind == "init":
                 is_one = visit.mask & (visit.mask - 1) == 0

@@ -36,7 +36,7 @@ class Proof:
             accesses = [access for segment in execution.notes.segments for access in segment.accesses]
             self.orders.append(Orders(execution))
             if self.orders[0].has_inner:
-                self.orders.append(Orders(execution, 1))
+                self.orders.append(Orders(execution, self.orders[0]))
         else:
             for access in accesses:
                 access.epoch = 0
@@ -85,10 +85,11 @@ class Proof:
 
     def show_mbarriers(self, milliseconds: int) -> None:
         """Show that waits at mbarriers are for the phases that they are taken for."""
-        for orders in self.orders:
-            self.obligations += Rings(orders, self.questions).show(milliseconds)
-        if self.orders:
-            self.obligations.append(show_circles(self.orders))
+        rings = [Rings(orders, self.questions) for orders in self.orders]
+        for one in rings:
+            self.obligations += one.show(milliseconds)
+        if rings:
+            self.obligations.append(show_circles(rings, milliseconds))
 
     def show_exits(self, milliseconds: int) -> None:
         """Show that what is asynchronous in shared memory is complete when the kernel ends."""

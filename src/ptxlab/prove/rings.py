@@ -21,8 +21,9 @@ from .exits import copy_at_exit
 from .orders import Before, Orders, turns_of
 from .phases import Arriver, Mbarrier, Visit, clock
 from .questions import Obligation, Questions
-from .segments import Access, Event
-from .terms import TRUE
+from .relays import Relay, is_same_length, show_relay
+from .segments import Access, Event, Path
+from .terms import MOST_TURNS, TRUE, Loop, Symbol
 
 KIND = "mbarrier"
 
@@ -32,9 +33,12 @@ class Rings:
 
     def __init__(self, orders: Orders, questions: Questions) -> None:
         self.orders, self.questions = orders, questions
+        self._in_turns: dict[tuple[Relay, tuple[Loop, ...]], bool] = {}
 
     def show(self, milliseconds: int) -> Iterator[Obligation]:
         """Show that waits are for the phases that they are taken for, and that all of these come."""
+        for relay in self.orders.relays:
+            yield show_relay(relay, self.orders, self.questions, milliseconds)
         for mbarrier in self.orders.mbarriers:
             yield from self._phases(mbarrier)
             yield from self._order(mbarrier)
@@ -153,8 +157,9 @@ class Rings:
                     yield said("what a wait is for comes", False, [visit.event], "", "arrivals come to an end")
                 for number, (arrival, distance, is_looped) in enumerate(found):
                     others = [one for one, mask in mbarrier.copies.get(arrival, {}).items() if mask != arriver.mask]
+                    both = (arrival, *others)
                     is_alike = is_looped and distance >= 0
-                    is_alike = is_alike and all(self._is_alike(visit.event, one) for one in (arrival, *others))
+                    is_alike = is_alike and all(self._is_alike(visit.event, one, milliseconds) for one in both)
                     if is_alike or (is_looped and mbarrier.depth):
                         yield said("what a wait is for comes", is_alike, [visit.event, arrival],
                                    "both loops have the same turns", "the other loop may have other turns")  # fmt: skip
@@ -197,9 +202,49 @@ class Rings:
         now = counter.plus(linear(LONG, -distance))
         return self._come_in(given, event, now, None if same else linear(LONG, 0), facts, milliseconds, about)
 
-    def _is_alike(self, given: Event, event: Event) -> bool:
+    def _is_alike(self, given: Event, event: Event, milliseconds: int) -> bool:
         """Whether loops have the same turns, and an event comes in each, or in the turn before, after it."""
-        return self.orders.is_alike(given.loops, event.loops) and self._is_always(event)
+        is_alike = self.orders.is_alike(given.loops, event.loops)
+        for nest, other in ((given.loops, event.loops), (event.loops, given.loops)):
+            for relay in self.orders.relays:
+                is_alike |= nest == (relay.loops[0], relay.inner[0]) and self.take_turns(relay, other, milliseconds)
+        return is_alike and self._is_always(event)
+
+    def take_turns(self, relay: Relay, nest: tuple[Loop, ...], milliseconds: int) -> bool:
+        """Whether groups have the turns of a loop in turn, and the loop in it as many turns as that of each group."""
+        if (relay, nest) not in self._in_turns:
+            self._in_turns[relay, nest] = self._take_turns(relay, nest, milliseconds)
+        return self._in_turns[relay, nest]
+
+    def _take_turns(self, relay: Relay, nest: tuple[Loop, ...], milliseconds: int) -> bool:
+        is_plain = all(loop.is_uniform and not loop.returns and loop.repeats for loop in nest) and len(nest) == 2
+        if not is_plain or not is_same_length(self.orders, nest, relay, self.questions, milliseconds):
+            return False
+        loop, count = nest[0], len(relay.loops)
+        ((counter, _),) = loop.counter.terms
+        terms = self.questions.terms
+        for number, own in enumerate(relay.loops):
+            together = own.counter.times(count).plus(linear(LONG, number))
+            if not self._has_turn(loop, together, own, (), milliseconds):
+                return False
+            turn = terms.symbol(Symbol("a turn of a group", own.line, ()), LONG, (0, MOST_TURNS - 1))
+            together = turn.times(count).plus(linear(LONG, number))
+            facts = [terms.substitute(one, {counter: together}, {}) for one in (*loop.limits, *loop.facts)]
+            facts.append(terms.equal(loop.counter, together))
+            if not self._has_turn(own, turn, loop, tuple(facts), milliseconds):
+                return False
+        return True
+
+    def _has_turn(self, loop: Loop, turn: Linear, given: Loop, facts: Path, milliseconds: int) -> bool:
+        """Whether a loop has a turn where there is one of another loop."""
+        orders, terms = self.orders, self.questions.terms
+        ((counter, _),) = loop.counter.terms
+        earlier = terms.bounded(counter, MOST_TURNS - 1)
+        is_earlier = terms.at_most(earlier.plus(linear(LONG, 1)), turn)
+        wanted = [(one, facts) for one in orders.entered(loop)]
+        wanted += [(terms.substitute(one, {counter: earlier}, {}), (*facts, is_earlier)) for one in orders.stays(loop)]
+        return all(one in given.entry or self.questions.holds(one, given.entry, (given,), known, milliseconds)
+                   for one, known in wanted)  # fmt: skip
 
     def _is_always(self, event: Event) -> bool:
         """Whether an event comes in each turn of the loops around it, or in each but the first of the inner one."""
@@ -234,7 +279,8 @@ class Rings:
             if known is not None:
                 earlier = terms.bounded(counter, (1 << 31) - 1)
                 between = [terms.at_most(known, earlier), terms.at_most(earlier.plus(linear(LONG, 1)), now)]
-                stays = [terms.substitute(one, {counter: earlier}, {}) for one in loop.stays]
+                ends = loop.stays, (*loop.outer, loop)  # loops in it have ended before that
+                stays = [terms.substitute(one, {counter: earlier}, {}) for one in orders.without_ends(*ends)]
                 questions += [(one, [*facts, *between]) for one in stays]
                 if event.loops != given.loops:
                     questions += [(one, facts) for one in loop.entry if one in orders.others_of(loop.entry)]
@@ -284,7 +330,7 @@ class Rings:
             distance = next((one for _, one, is_looped in turns_of(wait, phase, arriver) if is_looped), -1)
             if distance < 0:
                 return False
-            is_alike = distance == 0 and self._is_alike(copy, wait.event)
+            is_alike = distance == 0 and self._is_alike(copy, wait.event, milliseconds)
             if is_alike or wait.event.loops[1:]:
                 return is_alike
             turn = copy.loops[0].counter.plus(linear(LONG, distance))
@@ -298,13 +344,14 @@ class Rings:
         return self._come_in(copy, wait.event, turn, known, [], milliseconds, "").status == "proved"
 
 
-def show_circles(views: Sequence[Orders]) -> Obligation:
+def show_circles(rings: Sequence[Rings], milliseconds: int) -> Obligation:
     """Show that no event waits for one that comes after it: all ways around lead to an earlier turn.
 
     Of loops in loops, all turns so far are counted, as those of the inner one: what is before it is in its first turn,
     what is after it, or in a loop without an inner one, in its last.
     """
-    orders, is_nested = views[0], len(views) > 1
+    views = [one.orders for one in rings]
+    orders, is_nested, relays = views[0], len(views) > 1, views[-1].relays
     events = orders.all_events
     far = -1_000_000  # all turns of a loop
     ways: dict[tuple[Event, Event], int] = {}
@@ -329,10 +376,13 @@ def show_circles(views: Sequence[Orders]) -> Obligation:
                         others = [arrival, *mbarrier.copies.get(arrival, ())]
                         if is_looped and arriver.last is not None and view.depth:
                             others.append(arriver.last.event)
-                        for other in others:
-                            is_later = is_nested and not view.depth and distance <= 0 and (
-                                distance < 0 or orders.is_before_inner(visit.event))  # fmt: skip
-                            add(visit.event, other, far if is_looped and is_later else distance if is_looped else 0)
+                        pairs = [(one, each) for other in others for each in view.together(other)
+                                 for one in view.together(visit.event)]  # fmt: skip
+                        for event, other in pairs:
+                            turns = in_turns(relays if is_looped else [], event, other, distance)
+                            is_later = is_nested and not view.depth and turns <= 0 and (
+                                turns < 0 or orders.is_before_inner(event))  # fmt: skip
+                            add(event, other, far if is_looped and is_later else turns if is_looped else 0)
     shortest = {event: {other: distance for (one, other), distance in ways.items() if one is event} for event in events}
     for middle in events:
         for event in events:
@@ -343,10 +393,23 @@ def show_circles(views: Sequence[Orders]) -> Obligation:
                 if total < shortest[event].get(other, total + 1):
                     shortest[event][other] = total
     wrong = [event for event in events if shortest[event].get(event, 1) <= 0]
-    is_shown = not wrong and (not is_nested or orders.are_alike())
+    is_alike = not is_nested or views[-1].are_alike(lambda relay, nest: rings[-1].take_turns(relay, nest, milliseconds))
+    is_shown = not wrong and is_alike
     return said("no thread waits for what comes after it", is_shown, wrong or events[:1],
                 "every circle leads to an earlier turn",
                 "these wait for each other in one turn" if wrong else "loops may have other turns")  # fmt: skip
+
+
+def in_turns(relays: Sequence[Relay], event: Event, other: Event, distance: int) -> int:
+    """How many turns of all groups an event is after another, which is so many turns of its own loop before.
+
+    In the loops in those, turns are those of all groups.
+    """
+    for relay in relays if not event.loops[1:] else ():
+        own = [relay.loops.index(one.loops[0]) for one in (event, other) if one.loops[0] in relay.loops]
+        if own:
+            return distance * len(relay.loops) + own[0] - own[1] if own[1:] else -1  # -1: it may be any
+    return distance
 
 
 def said(about: str, is_shown: bool, events: Sequence[Event], argument: str, reason: str) -> Obligation:

@@ -66,8 +66,13 @@ class Loop:
     """Whether any turn can follow another."""
     forms: list[tuple[Linear, Linear, Linear | None]] = field(default_factory=list)
     """Of each register that has one: its form in any turn, what it is at first, and after a turn."""
-    totals: dict[Atom, Linear] = field(default_factory=dict)
-    """Numbers of turns that loops in it have made so far, which start with 0; what each is after a turn."""
+    totals: dict[Atom, tuple[Linear, Linear]] = field(default_factory=dict)
+    """Numbers of turns that loops in it have made so far; what each is at first, and after a turn."""
+    group: tuple[int, int] | None = None
+    """Of a loop that groups of threads take each by itself: which group this is, and how many there are."""
+    passed: Linear | None = None
+    """Of such a loop, if groups take turns: how many turns the inner loop of each is taken to make in one turn of it.
+    Those of other groups are counted in `totals`."""
     exits: tuple[tuple[Linear, ...], ...] = ()
     """What holds where it is left, by each way out of it."""
     returns: bool = False
@@ -255,23 +260,23 @@ class Terms(Symbolic):
 
     def is_of_warp(self, value: Linear, loops: Sequence[Loop]) -> bool:
         """Whether all lanes of a warp have the same value, in the same turns of loops: by quotients of their number."""
-        thread = self.linear_thread()
-
-        def is_quotient(atom: Atom) -> bool:
-            if atom.kind not in ("//", ">>") or atom.parts[0] != thread or not atom.parts[1].is_constant:
-                return False
-            number = atom.parts[1].constant
-            return number % 32 == 0 if atom.kind == "//" else number >= 5
 
         def is_known(value: Linear) -> bool:
             return all(
-                is_quotient(atom)
+                self.is_warp_quotient(atom)
                 or (bool(atom.parts) and all(map(is_known, atom.parts)))
                 or is_certain([linear(atom.type, 0, {atom: 1})], loops)
                 for atom, _ in value.terms
             )
 
         return prod(self.block) % 32 == 0 and is_known(value)
+
+    def is_warp_quotient(self, atom: Atom) -> bool:
+        """Whether it is a quotient of the number of the thread which all lanes of a warp have."""
+        if atom.kind not in ("//", ">>") or atom.parts[0] != self.linear_thread() or not atom.parts[1].is_constant:
+            return False
+        number = atom.parts[1].constant
+        return number % 32 == 0 if atom.kind == "//" else number >= 5
 
     def thread_bits(self, mask: int) -> list[Linear]:
         """The bits of a mask in the number of the thread, neighbours together."""
