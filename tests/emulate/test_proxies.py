@@ -12,14 +12,19 @@ LOAD = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%
 END = "cp.async.bulk.commit_group;\n    cp.async.bulk.wait_group 0;"
 
 
-def unfenced(body: str, **how: Any) -> Diagnostic:
+def unfenced(body: str, level: str = "error", **how: Any) -> Diagnostic:
     """A missing fence is found between the marked lines, and nothing else, whatever the seed."""
     lines = f"{HEAD}{body}".splitlines()
     marked = [next(at for at, line in enumerate(lines, 1) if line.endswith(mark)) for mark in ("// race", "// with")]
     for seed in (2, 1, 0):
         (found,) = run(body, seed=seed, **how)
-        assert (found.code, found.level, lines_of(found)) == ("missing-proxy-fence", "error", tuple(marked))
+        assert (found.code, found.level, lines_of(found)) == ("missing-proxy-fence", level, tuple(marked))
     return found
+
+
+def found_in(body: str) -> set[tuple[str, str]]:
+    """The codes and levels of what is found."""
+    return {(one.code, one.level) for one in run(body)}
 
 
 def stored(before: str, after: str = "") -> str:
@@ -122,6 +127,38 @@ def test_a_collective_orders_no_memory_and_hides_no_missing_fence() -> None:
     assert [(one.code, one.level) for one in found] == [("unordered-collective", "warning")]
 
 
+def test_what_a_lane_learns_between_two_collectives_is_passed_on_at_the_second() -> None:
+    """All lanes converge and know nothing; one acquires what another warp released; all converge again."""
+    body = """
+    setp.lt.u32 %p1, %t, 32;
+    @%p1 bra first;
+    bar.warp.sync 0xffffffff;
+    {before}
+    setp.ne.u32 %p2, %t, 32;
+    @%p2 bra on;
+wait:
+    ld.acquire.cta.global.u32 %r1, [%flag];
+    setp.eq.u32 %p3, %r1, 0;
+    @%p3 bra wait;
+on:
+    {after}
+    ld.shared.u32 %r2, [%far];
+    bra end;
+first:
+    st.shared.u32 [%own], %t;
+    bar.warp.sync 0xffffffff;
+    setp.eq.u32 %p2, %t, 0;
+    @%p2 st.release.cta.global.u32 [%flag], 1;
+end:
+"""
+    shuffle = "shfl.sync.idx.b32 %r3, %t, 0, 31, 0xffffffff;"
+    for before in ("", "bar.warp.sync 0xffffffff;", shuffle):
+        silent(body.format(before=before, after="bar.warp.sync 0xffffffff;"))
+        silent(body.format(before=before, after=f"{shuffle} bar.warp.sync 0xffffffff;"))
+        assert found_in(body.format(before=before, after="")) == {("data-race", "error")}
+        assert found_in(body.format(before=before, after=shuffle)) == {("unordered-collective", "warning")}
+
+
 def test_a_fence_goes_with_an_mbarrier() -> None:
     body = f"""
     setp.ne.u32 %p1, %t, 0;
@@ -140,6 +177,29 @@ end:
 """
     silent(body.format("fence.proxy.async.shared::cta;"))
     unfenced(body.format(""))
+
+
+COPY = "cp.async.ca.shared.global [%own], [%flag], 4; cp.async.wait_all;"
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "",
+        "setp.eq.u32 %p2, %t, 37;\n    @%p2",
+        "setp.lt.u32 %p2, %t, 37;\n    @%p2",
+        "setp.ne.u32 %p2, %t, 37;\n    @%p2",
+    ],
+    ids=["all", "one lane", "a warp and five lanes", "all but one"],
+)
+def test_a_fence_is_for_the_copies_that_its_thread_knows_to_be_done(again: str) -> None:
+    """Lanes have copied as often as each other, or not, when one thread passes a fence for all of them."""
+    body = stored(f"{COPY}\n    {{}}\n    bar.sync 0;", "{}").replace("st.shared.u32 [%own], %t; // with", "")
+    one = "setp.eq.u32 %p3, %t, 0;\n    @%p3 fence.proxy.async;"
+    more = f"bar.sync 0;\n {one}\n bar.sync 0;\n {again} {COPY.partition(' cp')[0]} // with\n cp.async.wait_all;"
+    silent(body.format("", "fence.proxy.async;"))
+    silent(body.format(more, "fence.proxy.async;"))
+    unfenced(body.format(more, ""), "warning")
 
 
 LOADED = f"""

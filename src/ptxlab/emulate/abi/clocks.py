@@ -8,8 +8,6 @@ covers it.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from ptxlab.emulate.abi.findings import Finding
 from ptxlab.native import Array, Growable, Pointer, struct, u32, u64
 
@@ -24,7 +22,14 @@ class ClockEntry:
     epoch: u64
 
 
-VectorClock: TypeAlias = Growable[ClockEntry]  # entries, by rising key
+@struct
+class VectorClock:
+    """Entries, by rising key: as `Growable`, and how often they were changed."""
+
+    items: Pointer[ClockEntry]
+    count: u32
+    capacity: u32
+    changes: u64
 
 
 @struct

@@ -206,6 +206,9 @@ class ThreadOrder:
     lockstep_offset: u64  # where that store was to
     lockstep_epoch: u32  # its epoch then
     lockstep_stores: u64  # a bit for each volatile store in that epoch, by the number of the instruction modulo 64
+    exchanged: u64  # of the first lane: what `changes_of_lanes` was when all lanes had exchanged what they know
+    exchanged_members: u32  # the lanes that did
+    exchanged_doubt: u64  # in what doubt that was
     exit_epoch: u32  # of a thread that has exited: up to which all threads of the block know what it did
     seen_version: u64  # of the synchronization variable that it last acquired from, at once or for its next fence
     acquired_version: u64  # of the synchronization variable that it last acquired from at once

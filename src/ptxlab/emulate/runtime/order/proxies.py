@@ -10,23 +10,26 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import GLOBAL_SPACE, LOAD
 from ptxlab.emulate.abi.clocks import WITH_COPIES, Access, VectorClock
-from ptxlab.emulate.abi.state import Thread
+from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.order.devices import comes_after_grid
 from ptxlab.emulate.runtime.order.happens_before import are_covered, is_heard_of
 from ptxlab.emulate.runtime.order.release_acquire import join_block, join_warp
 from ptxlab.emulate.runtime.order.shadow import AFTER_READS, ANY_PROXY, ASYNC, COPY, GENERIC, KIND, WARP_SHIFT
 from ptxlab.emulate.runtime.order.vector_clocks import (
+    BLOCK_SHIFT,
     COPIES,
     EVERYONE,
     GLOBAL_FENCE,
     PART_MASK,
     SHARED_FENCE,
     THREAD,
+    WARP_COPIES,
     advance,
     epoch_of,
     epoch_of_everyone,
     join,
     key_of,
+    position_of,
 )
 from ptxlab.native import Pointer, address_of, boolean, native, trailing_zeros, u32, u64
 
@@ -64,10 +67,12 @@ def fence_all(thread: Pointer[Thread], fence: u32, narrow: u64) -> None:
 @native
 def add_fenced(fenced: Pointer[VectorClock], known: Pointer[VectorClock], fence: u32) -> None:
     """Add the entries of threads that a clock has, as entries past a fence."""
-    for index in range(known.count):
+    index: u32 = 0
+    while index < known.count:
         key: u64 = known.items[index].key
-        if u32(key) & PART_MASK < COPIES and key != EVERYONE:
+        if u32(key) & PART_MASK < COPIES:
             advance(fenced, key + u64(fence), known.items[index].epoch)
+        index = following(known, index)
 
 
 @native
@@ -77,27 +82,67 @@ def fence_copies(thread: Pointer[Thread]) -> None:
     fenced.count = 0
     add_fenced_copies(fenced, address_of(thread.order.known))
     add_fenced_copies(fenced, address_of(thread.block.order.known))
-    own: u64 = key_of(thread.block.number, SHARED_FENCE + COPIES + thread.number)
-    advance(fenced, own, u64(thread.copies.done))
+    if thread.copies.done > thread.copies.shared:
+        own: u64 = key_of(thread.block.number, SHARED_FENCE + COPIES + thread.number)
+        advance(fenced, own, u64(thread.copies.done))
     cluster = thread.block.cluster
     for rank in range(cluster.count):
         block = cluster.blocks[rank]
         if block == thread.block or is_heard_of(thread, block.number):
-            for index in range(block.count):
-                key: u64 = key_of(block.number, SHARED_FENCE + COPIES + index)
-                if u64(block.threads[index].copies.shared) > epoch_of(address_of(thread.block.order.known), key):
-                    advance(fenced, key, u64(block.threads[index].copies.shared))
+            for warp in range(block.warps):
+                fence_shared_copies(fenced, address_of(thread.block.order.known), block, warp)
     join(address_of(thread.order.known), fenced)
+
+
+@native
+def fence_shared_copies(
+    fenced: Pointer[VectorClock], known: Pointer[VectorClock], block: Pointer[Block], warp: u32
+) -> None:
+    """Add that the copies of a warp which its block knows to be done are past a fence, where that is not `known`.
+
+    Lanes mostly copy alike: one entry is for all of them, up to what the least of them has copied.
+    """
+    first: u32 = 32 * warp
+    last: u32 = min(first + 32, block.count)
+    least: u32 = block.threads[first].copies.shared
+    most: u32 = least
+    for index in range(first, last):
+        least = min(least, block.threads[index].copies.shared)
+        most = max(most, block.threads[index].copies.shared)
+    key: u64 = key_of(block.number, SHARED_FENCE + WARP_COPIES + warp)
+    if u64(least) > epoch_of(known, key):
+        advance(fenced, key, u64(least))
+    if most == least:
+        return
+    for index in range(first, last):
+        own: u64 = key_of(block.number, SHARED_FENCE + COPIES + index)
+        shared: u32 = block.threads[index].copies.shared
+        if shared > least and u64(shared) > epoch_of(known, own):
+            advance(fenced, own, u64(shared))
 
 
 @native
 def add_fenced_copies(fenced: Pointer[VectorClock], known: Pointer[VectorClock]) -> None:
     """Add the entries of asynchronous operations that a clock has, as entries past a fence."""
-    for index in range(known.count):
+    index: u32 = 0
+    while index < known.count:
         key: u64 = known.items[index].key
         part: u32 = u32(key) & PART_MASK
         if part >= COPIES and part < SHARED_FENCE:
             advance(fenced, key + SHARED_FENCE, known.items[index].epoch)
+        index = following(known, index)
+
+
+@native(inline=True)
+def following(known: Pointer[VectorClock], index: u32) -> u32:
+    """The next entry; after one past a fence, that is of the next block: of each block, entries past a fence are last.
+
+    Mostly there are many of these, an entry for each thread.
+    """
+    key: u64 = known.items[index].key
+    if u32(key) & PART_MASK < SHARED_FENCE:
+        return index + 1
+    return known.count if key == EVERYONE else position_of(known, ((key >> BLOCK_SHIFT) + 1) << BLOCK_SHIFT)
 
 
 @native
@@ -105,9 +150,18 @@ def is_copy_fenced(thread: Pointer[Thread], access: Pointer[Access], doubt: u64)
     """Whether asynchronous work sees what a copy wrote: it does, unless the copy went through the generic proxy."""
     part: u32 = access.lanes
     if access.flags & ASYNC == 0:
-        part = COPIES + (access.flags >> WARP_SHIFT) * 32 + trailing_zeros(u32, access.lanes)
+        warp: u32 = access.flags >> WARP_SHIFT
+        if is_past_fence(thread, access, WARP_COPIES + warp, doubt):
+            return True
+        part = COPIES + warp * 32 + trailing_zeros(u32, access.lanes)
     elif access.flags & GENERIC == 0:
         return True
+    return is_past_fence(thread, access, part, doubt)
+
+
+@native
+def is_past_fence(thread: Pointer[Thread], access: Pointer[Access], part: u32, doubt: u64) -> boolean:
+    """Whether an entry of a part of an access's block says that a fence comes after the access."""
     key: u64 = key_of(u64(access.block), SHARED_FENCE + part) | doubt
     epoch: u64 = u64(access.epoch)
     return epoch <= epoch_of(address_of(thread.order.known), key) or epoch <= epoch_of(

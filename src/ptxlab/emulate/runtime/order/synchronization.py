@@ -73,6 +73,7 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.arrival.arrived = 0
         thread.arrival.released = 0
         thread.order.exit_epoch = 0
+        thread.order.exchanged_members = 0
         thread.copies.index = 0
         thread.copies.done = 0
         thread.copies.shared = 0
@@ -166,32 +167,18 @@ def order_lanes(block: Pointer[Block], base: u32, members: u32, doubt: u64) -> N
         lanes = 32
     is_whole = True
     top: u32 = 0
-    scratch = address_of(block.worker.history.scratch)
-    scratch.count = 0
     for lane in range(lanes):
         thread = block.threads + (base + lane)
         if thread.order.epoch > top:
             top = thread.order.epoch
-        if members >> lane & 1 != 0:
-            add_copies(scratch, thread)
-            if not is_equal(scratch, address_of(thread.order.known)):
-                join(scratch, address_of(thread.order.known))
-        elif thread.status != DONE:
+        if members >> lane & 1 == 0 and thread.status != DONE:
             is_whole = False
-    for lane in range(lanes):
-        thread = block.threads + (base + lane)
-        if members >> lane & 1 == 0:
-            continue
-        if not is_whole:
-            advance(scratch, key_of(block.number, THREAD + thread.number), u64(thread.order.epoch))
+    if not is_whole or not has_exchanged_all(block, base, lanes, members, doubt):
+        exchange_in_warp(block, base, lanes, members, doubt, is_whole)
     for lane in range(lanes):
         if members >> lane & 1 == 0:
             continue
         thread = block.threads + (base + lane)
-        if not is_equal(address_of(thread.order.known), scratch):
-            pass_on(address_of(thread.order.known), scratch, doubt)
-            if doubt != 0:
-                join_tensor_entries(address_of(thread.order.known), scratch)
         if not is_whole:
             thread.order.epoch += 1
             continue
@@ -199,6 +186,56 @@ def order_lanes(block: Pointer[Block], base: u32, members: u32, doubt: u64) -> N
         thread.order.converged_epoch = top
         if doubt == 0:
             thread.order.warp_epoch = top
+
+
+@native
+def has_exchanged_all(block: Pointer[Block], base: u32, lanes: u32, members: u32, doubt: u64) -> boolean:
+    """Whether no lane of a warp has learned anything since all of them last exchanged what they know."""
+    first = block.threads + base
+    return (
+        first.order.exchanged == changes_of_lanes(block, base, lanes)
+        and first.order.exchanged_members == members
+        and (doubt != 0 or first.order.exchanged_doubt == 0)
+    )
+
+
+@native
+def changes_of_lanes(block: Pointer[Block], base: u32, lanes: u32) -> u64:
+    """A number that grows whenever a lane of a warp learns something."""
+    changes: u64 = 0
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        changes += thread.order.known.changes + u64(thread.copies.done)
+    return changes
+
+
+@native
+def exchange_in_warp(
+    block: Pointer[Block], base: u32, lanes: u32, members: u32, doubt: u64, is_whole: boolean
+) -> None:  # fmt: skip
+    """Lanes of a warp exchange what they know, and what they did, if that is not what the whole warp did."""
+    scratch = address_of(block.worker.history.scratch)
+    scratch.count = 0
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if members >> lane & 1 != 0:
+            add_copies(scratch, thread)
+            if not is_equal(scratch, address_of(thread.order.known)):
+                join(scratch, address_of(thread.order.known))
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if members >> lane & 1 != 0 and not is_whole:
+            advance(scratch, key_of(block.number, THREAD + thread.number), u64(thread.order.epoch))
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if members >> lane & 1 != 0 and not is_equal(address_of(thread.order.known), scratch):
+            pass_on(address_of(thread.order.known), scratch, doubt)
+            if doubt != 0:
+                join_tensor_entries(address_of(thread.order.known), scratch)
+    first = block.threads + base
+    first.order.exchanged = changes_of_lanes(block, base, lanes)
+    first.order.exchanged_members = members if is_whole else u32(0)
+    first.order.exchanged_doubt = doubt
 
 
 @native
@@ -300,6 +337,7 @@ def share(block: Pointer[Block], known: Pointer[VectorClock]) -> None:
     known.count = kept
     join(address_of(block.order.known), known)
     known.count = 0
+    known.changes += 1
 
 
 @native

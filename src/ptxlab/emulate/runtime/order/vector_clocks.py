@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.clocks import VectorClock
-from ptxlab.native import Pointer, boolean, free_items, native, reserve, u32, u64
+from ptxlab.emulate.abi.clocks import ClockEntry, VectorClock
+from ptxlab.native import Growable, Pointer, boolean, cast, free_items, native, reserve, u32, u64
 
 # A key is the number of a block, then what of it: all of it, a warp, a thread, or the copies that a thread has started.
 BLOCK_SHIFT = 22
@@ -18,6 +18,7 @@ CHANNELS = 3072
 BULK_READS = 3072  # what bulk copies of a thread read, which they report first
 BULK_WRITES = 4096
 PRODUCTS = 5120
+WARP_COPIES = 6144  # past a fence: up to this copy of each lane of a warp
 TENSOR_LOADS = 8192  # of a warp from tensor memory
 TENSOR_STORES = 8192 + 32
 TENSOR_WORK = 9216  # what a thread has started on tensor memory, up to what is done of it
@@ -47,6 +48,12 @@ MOST = 2048  # entries of a clock; of more, those of the threads of a block beco
 @native(inline=True)
 def key_of(block: u64, part: u32) -> u64:
     return block << BLOCK_SHIFT | u64(part)
+
+
+@native(inline=True)
+def has_room(known: Pointer[VectorClock], count: u32) -> boolean:
+    """Make room for so many entries; false if there is no memory for it."""
+    return reserve(cast(Pointer[Growable[ClockEntry]], known), count)
 
 
 @native
@@ -83,9 +90,11 @@ def advance(known: Pointer[VectorClock], key: u64, epoch: u64) -> None:
     if at < known.count and known.items[at].key == key:
         if known.items[at].epoch < epoch:
             known.items[at].epoch = epoch
+            known.changes += 1
         return
-    if not reserve(known, known.count + 1):
+    if not has_room(known, known.count + 1):
         return
+    known.changes += 1
     left: u32 = known.count
     while left > at:
         known.items[left].key = known.items[left - 1].key
@@ -116,10 +125,12 @@ def join(known: Pointer[VectorClock], source: Pointer[VectorClock]) -> None:
         if at < known.count and known.items[at].key == key:
             if known.items[at].epoch < source.items[index].epoch:
                 known.items[at].epoch = source.items[index].epoch
+                known.changes += 1
         else:
             missing += 1
-    if missing == 0 or not reserve(known, known.count + missing):
+    if missing == 0 or not has_room(known, known.count + missing):
         return
+    known.changes += 1
     old: u32 = known.count
     new: u32 = source.count
     to: u32 = old + missing
@@ -175,7 +186,9 @@ def join_in_doubt(known: Pointer[VectorClock], source: Pointer[VectorClock], dou
         while doubted < known.count and known.items[doubted].key < key | doubt:
             doubted += 1
         if doubted < known.count and known.items[doubted].key == key | doubt:
-            known.items[doubted].epoch = max(known.items[doubted].epoch, epoch)
+            if known.items[doubted].epoch < epoch:
+                known.items[doubted].epoch = epoch
+                known.changes += 1
             continue
         before: u32 = known.count
         advance(known, key | doubt, epoch)
@@ -237,4 +250,5 @@ def epoch_of_everyone(known: Pointer[VectorClock]) -> u64:
 @native
 def forget(known: Pointer[VectorClock]) -> None:
     """Empty a clock, and free its memory."""
-    free_items(known)
+    free_items(cast(Pointer[Growable[ClockEntry]], known))
+    known.changes += 1
