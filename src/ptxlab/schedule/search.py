@@ -23,6 +23,7 @@ from ptxlab import gpu
 from ptxlab.device.array_types import DTYPES, TORCH_NAMES
 from ptxlab.measure.plots import draw_trials
 from ptxlab.report import KernelError, PtxError
+from ptxlab.schedule.launching import arguments_of
 from ptxlab.schedule.scaled import refuse_scaled
 from ptxlab.schedule.state import quoted, refuse_here
 
@@ -179,10 +180,8 @@ def measured(
     scalars = {name: 1.0 for name in algorithm.parameters if name not in algorithm.arrays}
 
     def arrays(draw: Any, **size: int) -> dict[str, Any]:
-        return {
-            name: draw.normal(tuple(extent.value(size) for extent in array.extents), array.element)
-            for name, array in algorithm.arrays.items()
-        }
+        made = zip(algorithm.parameters, arguments_of(algorithm, size, draw), strict=True)
+        return {name: one for name, one in made if name in algorithm.arrays}
 
     def arguments(given: Mapping[str, Any]) -> list[Any]:
         return [given.get(name, scalars.get(name)) for name in algorithm.parameters]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.tree import (
     Ahead,
     Arrival,
@@ -28,7 +29,7 @@ from ptxlab.schedule.tree import (
     Transfer,
     reads,
 )
-from ptxlab.schedule.walk import chunks, combination, digits
+from ptxlab.schedule.walk import chunks, combination, places
 
 OWN, WARP, BLOCK = 0, 1, 2  # whose accesses conflict: one thread's, those of a warp, those of a block
 FLYING = -1  # of a copy that its thread has not waited for: no barrier is for it
@@ -85,38 +86,17 @@ class _Derivation:
 
         With `dry`, no barrier is put in, and `missing` has the conflicts.
         """
-        number, tcgen05 = 0, self.plan.state.unit == "tcgen05"
+        number = 0
         while number < len(body):
             node = body[number]
             if isinstance(node, Ahead):
                 pending = self._ahead(node, pending, held, dry)
-            elif Sync.of(node) == "turn":
-                pending = _shifted(pending)
-            elif isinstance(node, Barrier):
-                node.tensor = dry and (node.tensor or any(touch.memory == TENSOR for touch in pending))
-                pending = {
-                    touch: level if level == FLYING else max(level, node.level)
-                    for touch, level in pending.items()
-                    if node.level < BLOCK or level == FLYING
-                }
-            elif Sync.of(node) == "wait":
-                pending = {t: OWN if t.slot == 0 and not _is_multiplying(t, n) else n for t, n in pending.items()}
-            elif isinstance(node, Arrival):  # what an mbarrier counted is visible to all that wait there
-                arrived = {id(buffer) for buffer in node.buffers}
-                pending = {
-                    t: n for t, n in pending.items() if not (t.writes and t.slot == 0 and id(t.buffer) in arrived)
-                }
-                held = {**held, **{buffer.stage.array: buffer for buffer in node.buffers}}
-            elif isinstance(node, Sync) and node.kind == "multiplied" and tcgen05:  # all threads wait for it
-                pending = {
-                    t: n
-                    for t, n in pending.items()
-                    if not (_is_multiplication(t.node) and (not node.pending or (t.slot > 0 and t.memory != TENSOR)))
-                }
-            elif isinstance(node, Sync) and node.kind == "multiplied":
-                pending = {
-                    t: OWN if _is_multiplying(t, n) and (t.slot or not node.pending) else n for t, n in pending.items()
-                }
+            elif isinstance(node, Barrier | Sync | Arrival):
+                if isinstance(node, Barrier):
+                    node.tensor = dry and (node.tensor or any(touch.memory == TENSOR for touch in pending))
+                if isinstance(node, Arrival):
+                    held = {**held, **{buffer.stage.array: buffer for buffer in node.buffers}}
+                pending = _shifted(pending) if Sync.of(node) == "turn" else self._after(node, pending)
             elif isinstance(node, Loop) and dry:
                 pending = self._around(node, pending, held, dry)
             else:
@@ -143,6 +123,24 @@ class _Derivation:
             if isinstance(node, Keep) and node.buffer is None:
                 held = {array: buffer for array, buffer in held.items() if array != node.stage.array}
             number += 1
+        return pending
+
+    def _after(self, node: Barrier | Sync | Arrival, pending: Pending) -> Pending:
+        """What is still pending after a wait."""
+        match node:
+            case Barrier(level=level):
+                left = {t: n if n == FLYING else max(n, level) for t, n in pending.items()}
+                return {t: n for t, n in left.items() if level < BLOCK or n == FLYING}
+            case Arrival(buffers):  # what an mbarrier counted is visible to all that wait there
+                arrived = {*map(id, buffers)}
+                return {t: n for t, n in pending.items() if not (t.writes and t.slot == 0 and id(t.buffer) in arrived)}
+            case Sync("wait"):
+                return {t: OWN if t.slot == 0 and not _is_multiplying(t, n) else n for t, n in pending.items()}
+            case Sync("multiplied", some) if self.plan.state.unit == "tcgen05":  # all threads wait for it
+                later = {t for t in pending if some and (t.slot <= 0 or t.memory == TENSOR)}
+                return {t: n for t, n in pending.items() if _is_multiplication(t.node) and t not in later}
+            case Sync("multiplied", some):
+                return {t: OWN if _is_multiplying(t, n) and (t.slot or not some) else n for t, n in pending.items()}
         return pending
 
     def _missing(self, node: Node, pending: Pending, held: dict[str, Buffer]) -> list[tuple[int, Touch, Touch]]:
@@ -271,24 +269,15 @@ class _Derivation:
         return self.pairs[key]
 
     def _read(self, node: Node, buffer: Buffer) -> Pairs:
-        state = self.plan.state
         leaves = node.leaves if isinstance(node, Keep) else [node]
         found = []
         for load in (load for leaf in leaves for load in reads(leaf) if load.array == buffer.stage.array):  # type: ignore[arg-type]
-            thread = np.arange(state.thread_count).reshape(-1, 1)
-            element = np.zeros((state.thread_count, 1), np.int64)
-            inner: dict[str, int] = {}
-            for dimension, index in enumerate(load.index):
-                inside = self.plan.index(index) - buffer.origin[dimension]
-                element = element + inside.constant * buffer.strides[dimension]
-                for name, coefficient in inside.terms:
-                    inner[name] = inner.get(name, 0) + coefficient * buffer.strides[dimension]
-            for name, numbers in digits(state).items():
-                element = element + (numbers * inner.pop(name, 0)).reshape(-1, 1)
-            for name, step in inner.items():
-                count = state.count(state.part(name)) or 1
-                element = (element[:, :, None] + np.arange(count) * step).reshape(state.thread_count, -1)
-            found.append(np.stack([element.ravel(), np.broadcast_to(thread, element.shape).ravel()]))
+            inside = Linear()
+            for index, origin, stride in zip(load.index, buffer.origin, buffer.strides, strict=True):
+                inside += (self.plan.index(index) - origin) * stride
+            element = places(self.plan.state, inside)
+            threads = np.arange(len(element)).reshape(-1, 1)
+            found.append(np.stack([element.ravel(), np.broadcast_to(threads, element.shape).ravel()]))
         return np.concatenate(found, axis=1)
 
 

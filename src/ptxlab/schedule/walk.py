@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import State
 from ptxlab.schedule.statements import Reduce, Statement
 from ptxlab.schedule.tree import BYTES, Buffer, Plan
@@ -36,6 +37,19 @@ def digits(state: State) -> dict[str, NDArray[np.int64]]:
     found, rest = {}, np.arange(state.thread_count)
     for name in reversed(state.threads):
         found[name], rest = rest % (state.count(state.part(name)) or 1), rest // (state.count(state.part(name)) or 1)
+    return found
+
+
+def places(state: State, index: Linear) -> NDArray[np.int64]:
+    """What an index is for each thread, and each iteration of the loops that it runs: a row a thread."""
+    own = digits(state)
+    own |= {name: own[other] for name, other in state.aliases.items()}
+    found = np.full((state.thread_count, 1), index.constant)
+    for name, coefficient in index.terms:
+        if name in own:
+            found = found + coefficient * own[name][:, None]
+        elif (count := state.count(state.part(name))) is not None:
+            found = (found[:, :, None] + coefficient * np.arange(count)).reshape(state.thread_count, -1)
     return found
 
 
