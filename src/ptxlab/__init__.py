@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ptxlab.explain.rendering import render as render
     from ptxlab.frameworks import cute as cute
     from ptxlab.frameworks import numba as numba
+    from ptxlab.frameworks import nvshmem as nvshmem
     from ptxlab.frameworks import triton as triton
     from ptxlab.frameworks.adopt import from_framework as from_framework
     from ptxlab.launch import explore as explore
@@ -102,6 +103,7 @@ SERVICES = {
 _MODULES = {
     "cute": "ptxlab.frameworks.cute",
     "numba": "ptxlab.frameworks.numba",
+    "nvshmem": "ptxlab.frameworks.nvshmem",
     "triton": "ptxlab.frameworks.triton",
 }
 

@@ -233,7 +233,7 @@ SEVERAL = [
     _chapter("04_stream_priority", "prioritized_cuda_stream.cu"),
     _chapter("05_cuda_event", "cuda_event_with_streams.cu"),
     _chapter("08_openmp_cuda", "openmp.cu", "-Xcompiler -fopenmp"),
-    _chapter("08_openmp_cuda", "openmp_gpus.cu", "-Xcompiler -fopenmp", "--gpus 2"),
+    _chapter("08_openmp_cuda", "openmp_gpus.cu 2", "-Xcompiler -fopenmp", "--gpus 2"),
 ]
 
 # Findings that are right, by a part of their text, and why.

@@ -117,6 +117,11 @@ class Memory:
         self.regions[base] = region
         return region
 
+    def line_up(self) -> None:
+        """Have the next array of each GPU be as far from the start of its memory as those of the others."""
+        farthest = max(next - rank * STEP for rank, next in enumerate(self._next))
+        self._next = [farthest + rank * STEP for rank in range(len(self._next))]
+
     def multicast(self, addresses: tuple[int, ...], size: int) -> int:
         """An address for memory of several GPUs together, which `multimem` accesses."""
         for known in self.multicasts:

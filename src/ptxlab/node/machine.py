@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from ptxlab import ir
+from ptxlab import ir, variables
+from ptxlab.device import layout
 from ptxlab.device.arguments import HEAP, HEAP_STEP, AddressSpace
 from ptxlab.device.coverage import Coverage, Schedule
 from ptxlab.device.options import Extent, LaunchOptions
@@ -56,6 +57,14 @@ class Device:
     def zeros(self, shape: int | Sequence[int], dtype: Any = numpy.float32, *, name: str | None = None) -> Array:
         """An array of zeros in memory of this GPU."""
         return self.array(numpy.zeros(shape, dtype), name=name)
+
+    def set(self, module: ir.Module, name: str, value: object, dtype: Any = None) -> None:
+        """Give a variable of a module another value on this GPU, as `Module.set` does for all."""
+        self.node.synchronize()
+        placed = layout.Variables(module, [])
+        variable = variables.find(module, placed, name)
+        memory = self.node.emulated_on(module, self.rank).memory
+        memory.of(placed, variable).raw = variables.bytes_of(module, variable, value, dtype)
 
     def stream(self) -> Stream:
         """A new stream, which is ordered with no other one, nor with the default stream."""
@@ -303,7 +312,7 @@ class Node:
         accessible = [region for region in every if region.owner_device in peers]
         hidden = [region for region in every if region.owner_device not in peers]
         return TeamGrid(
-            emulated=self._emulated(module_of(operation.kernel), operation.rank),
+            emulated=self.emulated_on(module_of(operation.kernel), operation.rank),
             kernel=operation.kernel,
             args=in_host_memory(tuple(operation.args)),
             options=_recorded(replace_own(options, own), numbers[id(operation)]),
@@ -319,7 +328,7 @@ class Node:
             multicasts=self.memory.multicasts,
         )
 
-    def _emulated(self, module: ir.Module, rank: int) -> EmulatedModule:
+    def emulated_on(self, module: ir.Module, rank: int) -> EmulatedModule:
         """A module as a GPU has it: its variables are those of that GPU."""
         context = context_of(module)
         context.refuse_wrong(module)

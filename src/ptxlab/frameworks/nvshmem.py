@@ -1,0 +1,115 @@
+"""Kernels that call NVSHMEM's device functions, on the GPUs of a node as its processing elements (PEs).
+
+    module = ptxlab.nvshmem.cuda("put.cu")
+    job = ptxlab.nvshmem.Job(ptxlab.node(4), module)
+    data = job.zeros(64, numpy.int32)
+
+`cuda` compiles a file with NVSHMEM's own headers, device functions inlined. All that these need of NVSHMEM's host
+library, which only runs where there are GPUs, is one variable of the module: who this PE is, and where the symmetric
+memory of each PE is. A `Job` makes it. Every PE reaches the memory of all others by loads and stores, as with NVLink.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import struct
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from ptxlab import ir
+from ptxlab.device import layout
+from ptxlab.frameworks.packages import MissingPackageError
+from ptxlab.node import Array, Node
+from ptxlab.node.arrays import START, STEP
+from ptxlab.toolchain import cuda as compile_cuda
+
+STATE, FIELDS = "nvshmemi_device_state_d", "ptxlab_nvshmem_fields"
+_INTEGERS = ("version", "mype", "npes", "node_mype", "node_npes", "job_connectivity")
+_ADDRESSES = ("heap_base", "heap_size", "peer_heap_base_p2p")
+_OF_TEAMS = ("team_pool", "psync_pool", "sync_counter")
+_DIRECT = 1  # `NVSHMEMI_JOB_GPU_LDST_ATOMICS`: by loads, stores and atomic operations
+# NVSHMEM waits by a volatile load and `__threadfence()`, which orders nothing that another GPU wrote (PTX ISA 8.8).
+_FORCED = f"""
+#include <cstddef>
+#include <cuda_runtime.h>
+#ifndef PTXLAB_AS_WRITTEN
+#define __threadfence __threadfence_system
+#endif
+#include <nvshmem.h>
+#include <nvshmemx.h>
+#undef __threadfence
+#define PTXLAB_AT(field) offsetof(nvshmemi_device_host_state_t, field)
+static_assert(NVSHMEMI_JOB_GPU_LDST_ATOMICS == {_DIRECT}, "how PEs reach each other");
+extern "C" __device__ unsigned long long {FIELDS}[] = {{
+    {", ".join(f"PTXLAB_AT({name})" for name in (*_INTEGERS, *_ADDRESSES, *_OF_TEAMS))}}};
+"""
+
+
+def cuda(
+    source: str | Path, target: str = "sm_90", options: Sequence[str] = (), *, as_written: bool = False
+) -> ir.Module:
+    """The module of a file of CUDA C++ that includes `nvshmem.h`; see `ptxlab.cuda`.
+
+    Waits of NVSHMEM order what other PEs wrote, as its manual says. Its headers have a fence of `.gpu` scope there,
+    which does not by PTX's memory model: `as_written` compiles that, and races follow each wait for another PE.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        forced = Path(folder) / "nvshmem_state.h"
+        forced.write_text(_FORCED)
+        own = ["-DPTXLAB_AS_WRITTEN"] * as_written
+        own += ["-std=c++17", "-DNVSHMEM_ENABLE_ALL_DEVICE_INLINING", f"-I{headers()}", "-include", str(forced)]
+        return compile_cuda(Path(source), target, [*own, *options])
+
+
+def headers() -> Path:
+    """The folder of NVSHMEM's headers."""
+    package = importlib.util.find_spec("nvidia")
+    for location in () if package is None else package.submodule_search_locations or ():
+        folder = Path(location) / "nvshmem" / "include"
+        if (folder / "nvshmem.h").is_file():
+            return folder
+    raise MissingPackageError("kernels with NVSHMEM need its headers: pip install nvidia-nvshmem-cu13")
+
+
+class Job:
+    """The PEs of a program: one for each GPU of a node, each with the variables of modules for itself."""
+
+    def __init__(self, node: Node, *modules: ir.Module) -> None:
+        """`modules` are those whose kernels call NVSHMEM."""
+        self.node = node
+        starts = numpy.array([START + rank * STEP for rank in range(len(node))], numpy.uint64)
+        for device in node:
+            peers = device.array(starts, name="peers")
+            for module in modules:
+                device.set(module, STATE, _state(module, device.rank, len(node), peers.address))
+
+    def zeros(self, shape: int | Sequence[int], dtype: Any = numpy.float32, *, name: str | None = None) -> list[Array]:
+        """Symmetric memory: an array of zeros on each PE, which `nvshmem_ptr` and the like find on all of them."""
+        self.node.memory.line_up()
+        return [device.zeros(shape, dtype, name=name) for device in self.node]
+
+
+def _state(module: ir.Module, rank: int, ranks: int, peers: int) -> bytes:
+    """What NVSHMEM's host library would write to the variable of a PE."""
+    known = layout.Variables(module, []).by_name
+    source = module.source
+    if source is None or STATE not in known or FIELDS not in known:
+        called = "the module" if source is None else source.name
+        raise ValueError(f"{called} does not have NVSHMEM's state: compile it with `ptxlab.nvshmem.cuda`")
+    names = (*_INTEGERS, *_ADDRESSES, *_OF_TEAMS)
+    at = dict(zip(names, struct.unpack(f"<{len(names)}Q", bytes(module.get(FIELDS, dtype=numpy.uint64))), strict=True))
+    read = {int(offset) for offset in re.findall(rf"{STATE}\+(\d+)\]", source.text)}
+    if read & {at[name] for name in _OF_TEAMS}:
+        raise ValueError(f"{source.name} calls collectives or teams of NVSHMEM, which are not emulated")
+    state = bytearray(layout.size_of_variable(known[STATE]))
+    integers = ((1 << 16) + len(state), rank, ranks, rank, ranks, _DIRECT)
+    for name, value in zip(_INTEGERS, integers, strict=True):
+        struct.pack_into("<i", state, at[name], value)
+    for name, value in zip(_ADDRESSES, (START + rank * STEP, STEP, peers), strict=True):
+        struct.pack_into("<Q", state, at[name], value)
+    return bytes(state)
