@@ -11,7 +11,7 @@ import pytest
 from ptxlab.report import PtxError
 from ptxlab.schedule import Schedule, algorithm, bf16, f32, schedule
 from tests.schedule.algorithms import weighted
-from tests.schedule.test_tensor import changed, is_found
+from tests.schedule.removals import missed
 
 
 @algorithm
@@ -138,6 +138,24 @@ def test_several_rows_of_a_thread_share_a_pass():
     assert s.check(seeds=1, symbolic=False, m=13, n=20)
 
 
+@pytest.mark.parametrize("of", [log_sum, both_sums])
+def test_blocks_of_a_cluster_share_a_pass(of):
+    """They agree on the maximum in each iteration, and add up what is relative to it once."""
+    s = schedule(of).online("j").blocks("i").tile(j=128).tile(j=64).cluster().threads("j.2")
+    assert s.check(seeds=1, symbolic=False, m=2, n=300)
+    assert str(s).count("barrier.cluster.wait") == 2 * (2 if of is log_sum else 3)
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("unit", ["wgmma", "mma.sync"])
+def test_blocks_of_a_cluster_share_the_keys(unit):
+    rows = {"wgmma": 64, "mma.sync": 16}[unit]
+    s = schedule(attention).online("j").tile(i=2 * rows).blocks("g", "i").tile(i=rows).threads()
+    s.tile(j=32).tile(j=16).cluster().tensorize(unit)
+    s.stage("q", "k", in_="shared", swizzle="64B").stage("v", in_="shared", swizzle="32B").vectorize("q", 8)
+    assert s.check(seeds=1, symbolic=False, h=1, m=70, n=75)
+
+
 def test_attention():
     assert by_tma(keys=32, rows=64).specialize().check(seeds=1, symbolic=False, h=1, m=70, n=75)
 
@@ -168,13 +186,9 @@ def test_tiles_in_which_all_is_masked_come_first():
 @pytest.mark.bulk
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_each_wait_and_fence_is_needed(name):
-    s = SCHEDULES[name]()
-    launch = s.launch_of(*s.arguments({"h": 1, "m": 128, "n": 80}))
-    launch.args[3][...] = 0
-    launch.run(device="cpu")
-    texts = changed(launch)
-    assert texts
-    assert not [what for what, text in texts.items() if not is_found(launch, text, 3)]
+    count, unfound = missed(SCHEDULES[name](), {"h": 1, "m": 128, "n": 80})
+    assert count
+    assert not unfound
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from ptxlab.kernels.tcgen05_gemm import product as by_hand
 from ptxlab.report import PtxError
 from ptxlab.schedule import Schedule, algorithm, bf16, launching, schedule
 from tests.schedule import test_tcgen05
+from tests.schedule.removals import missed
 from tests.schedule.test_scaled import persistent as of_fours
 from tests.schedule.test_tcgen05 import by_columns, linear, linear_of_eights, with_roles
-from tests.schedule.test_tensor import changed, is_found
 
 
 @algorithm
@@ -79,12 +79,9 @@ def test_it_is_the_algorithm_for_all_values(name):
 @pytest.mark.parametrize("name", ["one tile", "persistent"])
 def test_each_wait_is_needed(name, monkeypatch):
     monkeypatch.setattr(launching, "SMS", 2)  # so that a set of accumulators is used again
-    s = SCHEDULES[name]()
-    launch = s.launch_of(*s.arguments({"m": 256, "n": 160, "k": 112}))
-    launch.run(device="cpu")
-    texts = changed(launch, (*test_tcgen05.WAITS, "barrier.cluster.", "mbarrier.arrive", "bar.warp.sync"))
-    assert texts
-    assert not [what for what, text in texts.items() if not is_found(launch, text)]
+    count, unfound = missed(SCHEDULES[name](), {"m": 256, "n": 160, "k": 112})
+    assert count
+    assert not unfound
 
 
 @pytest.mark.parametrize(

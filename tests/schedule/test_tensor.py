@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-import ptxlab
-from ptxlab.report import KernelError, PtxError
+from ptxlab.report import PtxError
 from ptxlab.schedule import Schedule, algorithm, bf16, e4m3, f16, f32, launching, schedule
 from tests.estimate.test_estimate import needs_tools
 from tests.schedule.algorithms import linear_of_eights, matmul, row_sum
+from tests.schedule.removals import missed
 
 
 @algorithm
@@ -185,51 +185,12 @@ def test_swizzled_rows_have_no_bank_conflicts():
     assert wasted(pad=0) > 0
 
 
-WAITS = ("bar.sync", "cp.async.wait", "fence.proxy", "wgmma.wait_group", "wgmma.fence", "barrier.cluster.wait")
-
-
-def changed(launch, waits=WAITS) -> dict[str, str]:
-    """The PTX without each of the waits and fences: what was taken out, and the text."""
-    lines = str(launch.kernel).splitlines()
-    found = {}
-    for number, line in enumerate(lines):
-        text = line.strip()
-        if text.startswith(waits):
-            found[f"{number}: {text}"] = "\n".join(lines[:number] + lines[number + 1 :])
-        elif "try_wait" in text:  # and the branch that goes back until the phase is complete
-            assert " bra " in lines[number + 1]
-            found[f"{number}: {text}"] = "\n".join(lines[:number] + lines[number + 2 :])
-    return found
-
-
 @pytest.mark.bulk
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_each_wait_and_fence_is_needed(name):
-    s = SCHEDULES[name]()
-    launch = s.launch_of(*s.arguments(SIZES))
-    launch.run(device="cpu")
-    texts = changed(launch)
-    assert texts
-    assert not [what for what, text in texts.items() if not is_found(launch, text)]
-
-
-def is_found(launch, text: str, place: int = 2) -> bool:
-    """Whether a rule, a detector, or at least the answer says that something is missing."""
-    module = ptxlab.parse(text, name="changed.ptx")
-    if ptxlab.check(module):
-        return True
-    output = launch.args[place]
-    expected = output.copy()
-    for seed in range(3):
-        try:
-            found = module[launch.kernel.name].launch(
-                launch.grid, launch.block, launch.args, shared=launch.shared, cluster=launch.cluster, seed=seed
-            )
-        except KernelError:
-            return True
-        if found.diagnostics or not (output == expected).all():
-            return True
-    return False
+    count, unfound = missed(SCHEDULES[name](), SIZES)
+    assert count
+    assert not unfound
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def _tree(state: State) -> list[Node]:
     after: list[Leaf] = []
     for one in inside:
         leaves = [leaf for leaf in _leaves(state, one) if one not in sums or leaf.kind != "init"]
-        combined = [leaf for leaf in leaves if leaf.kind in ("combine", "gather")]
+        combined = [leaf for leaf in leaves if leaf.kind in ("combine", "gather", "exchange")]
         if one in sums and getattr(one, "name", "") != once.top:
             after += combined
             leaves = [leaf for leaf in leaves if leaf not in combined]
