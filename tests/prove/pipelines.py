@@ -25,11 +25,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import ptxlab
-from ptxlab.kernels import tcgen05_gemm, wgmma_gemm, wgmma_steps
+from ptxlab.kernels import nvfp4_gemm, tcgen05_gemm, wgmma_gemm, wgmma_steps
 from ptxlab.kernels.tcgen05_gemm.parts import Shape as TensorShape
 from ptxlab.kernels.wgmma_steps.parts import Shape
 from ptxlab.learn import text_of
 from ptxlab.measure import Launch
+from ptxlab.measure.data import Blank
 from ptxlab.prove.replay import is_ruled_out
 from tests.prove.pool import results
 
@@ -53,6 +54,8 @@ CHANGES: list[tuple[str, str]] = [
     (r"(mapa\S* %\w+, %\w+), %\w+;$", r"\1, %rank;"),
     (r"(mov\.u16 %\w+), 3;$", r"\1, 1;"),
     (r"release\.cluster", "release.cta"),
+    (r"(tcgen05\.cp\S* \[%r\d+\+)(\d+)", r"\g<1>{//2}"),
+    (r"(tcgen05\.mma\S* .*\[%r\d+\+)(\d+)(?=\], %p)", r"\g<1>{//2}"),
 ]
 """What is replaced, line by line; a number in braces is computed from the second group."""
 
@@ -99,6 +102,12 @@ def tensor_memory(step: str, tiles: int = 1) -> Callable[[int], Launch]:
         return tcgen05_gemm.product(a, b, d, step, TensorShape(64, 2), blocks=1)
 
     return launch
+
+
+def scaled(k: int) -> Launch:
+    """`nvfp4_gemm`, persistent: scale factors are copied to tensor memory."""
+    shape = nvfp4_gemm.Shape(stages=2)
+    return nvfp4_gemm.product(**nvfp4_gemm.arrays(Blank(), "nvfp4", 128, 384, k), shape=shape, blocks=1)
 
 
 MULTICAST = """.version 8.6
@@ -240,18 +249,20 @@ PIPELINES = {
         (64, 128, 192, 448),
         (
             ("%r40", "the parity of the side that only arrives is not read"),
+            ("wgmma.fence", "that accumulators are not touched is not what is proved"),
             ("line 280:", "the remainder by the number of stages is taken before the next use"),
         ),
     ),
     "gemm": Pipeline(gemm, SIZES, (64, 128, 192, 448)),
     "tcgen05 persistent": Pipeline(tensor_memory("persistent", 3), SIZES, (64, 128, 192, 448), ADDS),
+    "nvfp4": Pipeline(scaled, SIZES, (256, 512, 1792), ADDS),
     "tcgen05 one_tile": Pipeline(tensor_memory("one_tile"), [*STORED, "k >= 1"], (64, 128, 320), (*ADDS, MORE)),
     "tcgen05 ring": Pipeline(tensor_memory("ring"), [*STORED, "k >= 1"], (64, 128, 192, 448), ADDS),
     "tcgen05 specialized": Pipeline(tensor_memory("specialized"), ["k >= 1"], (64, 128, 192, 448), ADDS),
 }
 
 
-LONG = ("persistent", "ping_pong", "tcgen05 persistent")
+LONG = ("persistent", "ping_pong", "nvfp4", "tcgen05 persistent")
 """Those whose proof takes a minute of a core."""
 
 

@@ -44,6 +44,11 @@ WRONG = [
     ("tcgen05 ring", r"    tcgen05\.fence::after_thread_sync;\n", "", ("missing-tensor-fence",)),
     ("tcgen05 ring", r"(%rd14, %rd15), 0x8100010", r"\1, 0x8080010", ("data-race",)),  # an MMA of another shape
     ("tcgen05 specialized", r"    fence\.proxy\.async\.shared::cta;\n", "", ("missing-proxy-fence",)),
+    ("ping_pong", r"xor\.b32 (%r46), %r6, 1;", r"mov.u32 \1, 0;", ("hang",)),
+    ("ping_pong", r"xor\.b32 (%r46), %r6, 1;", r"mov.u32 \1, 1;", ("data-race",)),
+    ("nvfp4", r"\[%r20\+256\], %rd15;", "[%r20+128], %rd15;", ("data-race",)),  # scale factors in accumulators
+    ("nvfp4", r"\], 36864;", "], 32768;", ("data-race", "hang")),
+    ("nvfp4", r"    tcgen05\.commit\S* \[%r111\];\n", "", ("hang",)),
     ("tcgen05 specialized", r"    barrier\.sync\.aligned 1, 128;\n", "", ("data-race", "missing-proxy-fence")),
 ]
 
@@ -235,5 +240,76 @@ TENSORS = [
 def test_tensor_memory_is_allocated_where_it_is_used(old: str, new: str, is_right: bool) -> None:
     assert old in TENSOR
     kernel = ptxlab.parse(TENSOR.replace(old, new, 1), "tensor.ptx")["kernel"]
+    found = ptxlab.prove(kernel, block=128, assume=["len(y) == 128", "grid.x == 1"], replays=False)
+    assert (found.level == "proved") == is_right, str(found)
+
+
+FACTORS = """.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry kernel(.param .u64 y)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    .shared .align 1024 .b8 tile[1024];
+    .shared .align 8 .b64 done;
+    .shared .align 4 .b32 at;
+    mov.u32 %r0, %tid.x;
+    ld.param.u64 %rd0, [y];
+    setp.lt.u32 %p0, %r0, 32;
+    setp.eq.u32 %p1, %r0, 0;
+    @%p0 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], 32;
+    @%p1 mbarrier.init.shared.b64 [done], 1;
+    mov.u32 %r1, tile;
+    mad.lo.u32 %r2, %r0, 4, %r1;
+    st.shared.u32 [%r2], %r0;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    ld.shared.u32 %r3, [at];
+    bfe.u32 %r4, %r1, 4, 14;
+    cvt.u64.u32 %rd1, %r4;
+    or.b64 %rd1, %rd1, 0x400800200000;
+    @!%p1 bra wait;
+    tcgen05.cp.cta_group::1.32x128b.warpx4 [%r3], %rd1;
+    tcgen05.cp.cta_group::1.32x128b.warpx4 [%r3], %rd1;
+    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p2, [done], 0;
+    @!%p2 bra wait;
+    st.shared.u32 [%r2], 0;
+    tcgen05.fence::after_thread_sync;
+    shr.u32 %r5, %r0, 5;
+    shl.b32 %r5, %r5, 21;
+    add.u32 %r5, %r5, %r3;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r6}, [%r5];
+    tcgen05.wait::ld.sync.aligned;
+    bar.sync 0;
+    @%p0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32;
+    mad.wide.u32 %rd2, %r0, 4, %rd0;
+    st.global.u32 [%rd2], %r6;
+    ret;
+}
+"""
+COMMIT = "    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];\n"
+COPY = "    tcgen05.cp.cta_group::1.32x128b.warpx4 [%r3], %rd1;\n"
+CHANGED = [
+    ("", "", True),
+    ("    fence.proxy.async.shared::cta;\n", "", False),
+    ("    tcgen05.fence::after_thread_sync;\n", "", False),
+    (COMMIT, "    mbarrier.arrive.shared.b64 _, [done];\n", False),
+    (COPY + COMMIT, COMMIT + COPY, False),
+    ("[%r3], %rd1;", "[%r3+29], %rd1;", False),  # one column more than there are
+    ("@!%p1 bra wait;", "@!%p0 bra wait;", False),  # copies of 32 threads
+    ("wait:\n", "wait:\n    st.shared.u32 [%r2], 0;\n", False),  # what a copy may still read
+    ("st.shared.u32 [%r2], %r0;", "st.shared.u32 [%r2+512], %r0;", True),  # what no copy reads
+    ("or.b64 %rd1, %rd1, 0x400800200000;", "or.b64 %rd1, %rd1, 0x401800200000;", False),  # rows beyond the tile
+]
+
+
+@pytest.mark.parametrize(("old", "new", "is_right"), CHANGED)
+def test_copies_to_tensor_memory(old: str, new: str, is_right: bool) -> None:
+    assert old in FACTORS
+    kernel = ptxlab.parse(FACTORS.replace(old, new, 1), "factors.ptx")["kernel"]
     found = ptxlab.prove(kernel, block=128, assume=["len(y) == 128", "grid.x == 1"], replays=False)
     assert (found.level == "proved") == is_right, str(found)

@@ -255,6 +255,8 @@ class Symbolic(Engine[Linear]):
         """A shift to the right, a quotient, a remainder or a mask, by a constant, of what is not negative."""
         if step.operation == "&" and first.is_constant:
             first, second = second, first
+        if step.of.kind != "s" and first.type.width == step.of.width and first.bounds[0] < 0:
+            first = first._replace(constant=first.constant + (1 << step.of.width))  # the same number, without a sign
         if not second.is_constant or not first.fits(step.of) or first.bounds[0] < 0:
             return None
         is_mask, has_sign = step.operation == "&", step.of.kind == "s" and step.operation in ("//", "%")

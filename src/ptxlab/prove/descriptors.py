@@ -13,23 +13,26 @@ from .terms import Terms, leaves
 SHARED = 1 << 18  # bytes that a descriptor can address
 PATTERN = 1024  # bytes after which a swizzle comes again
 MODE_NONE = MODES.index("none")
-
-
 TENSOR = LIKE.index(1), LIKE.index(2), LIKE.index(3), 0  # modes of `tcgen05` that `wgmma` has, too
 
 
-def tensor_matrix(terms: Terms, bits: Linear, rows: int, is_across: bool) -> tuple[Linear, int] | None:
+def tensor_matrix(
+    terms: Terms, bits: Linear, rows: int, is_across: bool = False, chunks: int = 2
+) -> tuple[Linear, int] | None:  # fmt: skip
     """The same of a descriptor for `tcgen05`, which has another number for the swizzle."""
     constant = wrap(bits.constant, LONG)
     mode = constant >> 61
     if constant >> 46 & 7 != VERSION >> 46 or mode not in TENSOR:
         return None
     fields = constant & ~(7 << 61) & ~VERSION | LIKE[mode] << 62
-    return matrix(terms, linear(LONG, fields, dict(bits.terms)), rows, is_across)
+    return matrix(terms, linear(LONG, fields, dict(bits.terms)), rows, is_across, chunks)
 
 
-def matrix(terms: Terms, bits: Linear, rows: int, is_across: bool) -> tuple[Linear, int] | None:
-    """The first address of a matrix of 32 bytes a row, and how many bytes from there on it is in; None: not known."""
+def matrix(
+    terms: Terms, bits: Linear, rows: int, is_across: bool, chunks: int = 2
+) -> tuple[Linear, int] | None:  # fmt: skip
+    """The first address of a matrix of so many chunks of 16 bytes a row, and how many bytes from there on it is in;
+    None: not known."""  # fmt: skip
     bases = [atom for atom in leaves([bits]) if atom.kind == ADDRESS]
     if len(bases) != 1 or not isinstance(bases[0].detail, ir.Variable):
         return None
@@ -53,14 +56,14 @@ def matrix(terms: Terms, bits: Linear, rows: int, is_across: bool) -> tuple[Line
     low, high = moving.bounds
     if low < 0 or high + size // CHUNK < 0 or high * CHUNK > SHARED:
         return None
-    if any(factor * CHUNK % PATTERN for _, factor in moving.terms):
+    if fields >> 62 != MODE_NONE and any(factor * CHUNK % PATTERN for _, factor in moving.terms):
         return None
     first = start * CHUNK % PATTERN
     descriptor = Descriptor.decode(fields | first // CHUNK).encode()
     if descriptor != fields | first // CHUNK:
         return None
-    across, along = (rows, 2) if not is_across else (16, rows // 8)
-    chunks = [chunk_offset(descriptor, row, chunk, int(is_across)) for row in range(across) for chunk in range(along)]
-    lowest, highest = min(chunks), max(chunks) + CHUNK
+    across, along = (rows, chunks) if not is_across else (16, rows // 8)
+    offsets = [chunk_offset(descriptor, row, chunk, int(is_across)) for row in range(across) for chunk in range(along)]
+    lowest, highest = min(offsets), max(offsets) + CHUNK
     address = linear(LONG, lowest - first, {base: 1}).plus(moving.times(CHUNK))
     return address, highest - lowest

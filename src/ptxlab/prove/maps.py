@@ -9,15 +9,23 @@ from ptxlab.flow.expressions import ADDRESS, PARAMETER, Linear
 
 from .terms import leaves
 
+MAP_BYTES = 128
+WINDOW = "window"
+
 
 def map_of(address: Linear) -> str:
-    """The parameter that is a tensor map, or points to it; an empty name if that is not known."""
-    bases = [atom for atom in leaves([address]) if atom.kind in (ADDRESS, PARAMETER)]
-    if len(bases) != 1:
+    """The parameter that is a tensor map, or points to it, or has it at a byte; an empty name if that is not known."""
+    bases = [atom for atom in leaves([address]) if atom.kind != WINDOW]
+    if len(bases) != 1 or bases[0].kind not in (ADDRESS, PARAMETER):
         return ""
     (base,) = bases
     variable = base.detail[0] if isinstance(base.detail, tuple) else base.detail
-    return variable.title if isinstance(variable, ir.Variable) else ""
+    return at_byte(variable.title, address.constant) if isinstance(variable, ir.Variable) else ""
+
+
+def at_byte(name: str, byte: int) -> str:
+    """The name of what a parameter has at a byte."""
+    return f"{name}+{byte}" if byte else name
 
 
 def coordinates_of(operand: ir.Operand) -> Sequence[ir.Operand]:

@@ -20,6 +20,7 @@ from ptxlab.measure import Launch
 
 from .contracts import Example, Names, grid_guesses, least_guesses, length_guesses, multiple_guesses, ranges_of
 from .execution import Execution
+from .maps import MAP_BYTES, at_byte
 from .objects import Object
 from .possible import require_possible
 from .proof import Proof
@@ -187,10 +188,12 @@ class _Proving:
     def _boxes(self) -> dict[str, CopiedBox]:
         """What copies by the tensor maps of the example move."""
         given = zip(self.kernel.parameters, self.args or (), strict=False)
+        maps = [(one, value if isinstance(value, tuple) else (value,)) for one, value in given]
         return {
-            one.title: CopiedBox(tuple(value.box), value.box_bytes)
-            for one, value in given
-            if isinstance(value, TensorMap)
+            at_byte(one.title, MAP_BYTES * number): CopiedBox(tuple(value.box), value.box_bytes)
+            for one, values in maps
+            for number, value in enumerate(values)
+            if all(isinstance(each, TensorMap) for each in values)
         }
 
     def _describe(self, execution: Execution) -> None:

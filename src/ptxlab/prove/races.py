@@ -98,7 +98,7 @@ class Races:
             pair = Pair(None, (one.turns, other.turns), same_block=True, may_be_one=True)
             is_tensor = one.object.space == "tensor"
             if is_tensor and self._is_in_order(one, other):
-                about = "no race on tensor memory between MMAs of a thread"
+                about = "no race on tensor memory between MMAs, and copies to it, of a thread"
                 lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
                 yield Obligation("race tensor", lines, "proved", about, argument="they are executed in their order")
             elif is_tensor or any(group.first.unit in PHASED for group in (one, other)) or _meet(one, other):
@@ -113,12 +113,14 @@ class Races:
                 yield self.race(one, other, pair, milliseconds)
 
     def _is_in_order(self, one: Group, other: Group) -> bool:
-        """Whether both are MMAs of one thread that wait for each other: with the same accumulators in all turns, of one
-        kind and shape; or with others."""  # fmt: skip
+        """Whether both are operations of one thread that wait for each other: MMAs with the same accumulators in all
+        turns, of one kind and shape, or with others; copies, and MMAs that read what these write."""  # fmt: skip
         if not self.orders or any(group.first.unit != "tensor work" for group in (one, other)):
             return False
         masks = {self.orders[0].place(group.first).mask for group in (one, other)}
         is_of_one = len(masks) == 1 and next(iter(masks)).bit_count() == 1
+        if is_of_one and "update" not in (one.first.kind, other.first.kind):
+            return True  # no accumulators
         starts = self._starts(one.offset)
         if not is_of_one or one.offset.terms != other.offset.terms or not starts:
             return False
@@ -339,7 +341,7 @@ def _are_apart(one: Group, other: Group) -> bool:
 
 def _is_freed(access: Access) -> bool:
     """Whether tensor memory is freed."""
-    return access.space == "tensor" and access.kind == "store"
+    return access.space == "tensor" and access.kind == "store" and not access.unit
 
 
 def _terms(group: Group) -> list[Linear]:

@@ -22,7 +22,7 @@ from .terms import FALSE, TRUE, Loop, Symbol, Terms, conjuncts
 if TYPE_CHECKING:
     from .tensor_memory import Allocation
 
-ASKED = frozenset("membermask read size parity count bytes a_desc b_desc idesc taddr columns mask".split())
+ASKED = frozenset("membermask read size parity count bytes a_desc b_desc idesc taddr columns mask s_desc".split())
 """Operands that say which lanes wait for each other, how much is copied, for what is waited, and what an MMA reads."""
 CONSTANT = "constant"  # the order of loads from memory that nothing writes while the kernel runs
 UNCHANGED = ("weak", CONSTANT)  # orders of loads with which a write in between is a race

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import LONG, WORD
 from ptxlab.isa import Match
+from ptxlab.isa.chapters.tcgen05_scaled import count_factors
 from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor
 from ptxlab.isa.units.tensor_memory import SHAPES, SPLIT
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 CELL = 4  # bytes of a column of a lane
 WORK, LOADS = "tensor work", "tensor loads"  # units of asynchronous operations
 STRONG = "relaxed.cta"
+BAND = 32  # rows whose scale factors are in a column
+OPERANDS, FACTORS = {"d", "a_desc", "b_desc", "idesc", "enable_d"}, {"scale_a", "scale_b"}
+SCALED_KINDS = ("kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4")
 PLAIN_KINDS = ("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8")
 
 
@@ -65,7 +69,13 @@ class TensorMemory:
             return self._wait(here)
         after = self.notes.segment(here.loops)
         here.segment.successors.append((after, None))
-        done = {"multiply": self._multiply, "load": self._load, "commit": self._commit, "free": self._free}.get(name)
+        done = {
+            "multiply": self._multiply,
+            "copy": self._copy,
+            "load": self._load,
+            "commit": self._commit,
+            "free": self._free,
+        }.get(name)
         return after if done is not None and done(here, match) else None
 
     def _allocate(self, here: Here, match: Match) -> bool:
@@ -105,27 +115,48 @@ class TensorMemory:
         """Note what an MMA reads of shared memory, and its accumulators."""
         modifiers, named = match.candidate.modifiers, {one.name for one in match.expected}
         bits = self.effects.operand(here, match, "idesc")
-        is_plain = getattr(modifiers, "kind", None) in PLAIN_KINDS
-        if not is_plain or named != {"d", "a_desc", "b_desc", "idesc", "enable_d"} or bits is None:
+        kind, is_scaled = getattr(modifiers, "kind", None), named >= FACTORS
+        if kind not in (SCALED_KINDS if is_scaled else PLAIN_KINDS) or named - FACTORS != OPERANDS or bits is None:
             return False
         if not bits.is_constant:
             raise UnsupportedError(here.at, "the instruction descriptor is not a constant")
         found = InstructionDescriptor.decode(bits.constant, modifiers.kind.partition("::")[2])
         sides = (("a_desc", found.rows, found.transpose_a), ("b_desc", found.columns, found.transpose_b))
         for name, rows, is_across in sides:
-            given = self.effects.operand(here, match, name, LONG)
-            assert given is not None
-            matrix = tensor_matrix(self.terms, given, rows, is_across)
-            if matrix is None:  # the stage of a ring, for one, is found in a later round
-                matrix = self.effects.registers.symbol(f"the descriptor `{name}`", here.at, here.loops, LONG), 16
-            address, bytes = matrix
-            self.effects.put(here, "load", "shared", bytes, 16, 1, "weak", address, is_collective=False, unit=WORK)
-        self._covered = (self._where(here) if here.guard == TRUE else None, len(self.notes.events))
+            self._read(here, match, name, rows, is_across, 2)
+        if is_scaled:
+            last = max(found.a_id, found.b_id) + count_factors(modifiers)
+            if found.long or last > CELL:  # factors of a row in more than one column
+                return False
+            for name, rows in (("scale_a", found.rows), ("scale_b", found.columns)):
+                address = self.effects.asynchronous.address(here, match, name, WORD)
+                self._put(here, "load", address, -(-rows // BAND), WORK)
         address = self.effects.asynchronous.address(here, match, "d", WORD)
         is_put = self._put(here, "update", address, found.columns, WORK)
         if is_put:
             here.segment.accesses[-1].form = (modifiers.kind, found.rows, found.columns)
         return is_put
+
+    def _read(self, here: Here, match: Match, name: str, rows: int, is_across: bool, chunks: int) -> None:
+        """Note what an MMA or a copy to tensor memory reads of shared memory, by a descriptor."""
+        given = self.effects.operand(here, match, name, LONG)
+        assert given is not None
+        matrix = tensor_matrix(self.terms, given, rows, is_across, chunks)
+        if matrix is None:  # the stage of a ring, for one, is found in a later round
+            matrix = self.effects.registers.symbol(f"the descriptor `{name}`", here.at, here.loops, LONG), 16
+        address, bytes = matrix
+        self.effects.put(here, "load", "shared", bytes, 16, 1, "weak", address, is_collective=False, unit=WORK)
+        self._covered = (self._where(here) if here.guard == TRUE else None, len(self.notes.events))
+
+    def _copy(self, here: Here, match: Match) -> bool:
+        """Note a copy from shared memory to columns of tensor memory."""
+        modifiers = match.candidate.modifiers
+        if getattr(modifiers, "from", None):
+            return False
+        rows, bits = map(int, modifiers.shape.removesuffix("b").split("x"))
+        self._read(here, match, "s_desc", rows, False, bits // 128)
+        address = self.effects.asynchronous.address(here, match, "taddr", WORD)
+        return self._put(here, "store", address, bits // 32, WORK)
 
     def _load(self, here: Here, match: Match) -> bool:
         modifiers = match.candidate.modifiers
