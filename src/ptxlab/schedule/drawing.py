@@ -18,10 +18,11 @@ from ptxlab.draw.palette import apart
 from ptxlab.draw.picture import Cell, Panel, Picture
 from ptxlab.measure import Launch
 from ptxlab.schedule.emit import memory_of
+from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.statements import Store
 from ptxlab.schedule.synchronize import copied
 from ptxlab.schedule.tree import Buffer, Plan
-from ptxlab.schedule.walk import digits as thread_digits
+from ptxlab.schedule.walk import places
 
 MOST = 16  # rows and columns of a panel
 WARP = 32
@@ -100,26 +101,14 @@ def _blocks(plan: Plan, sizes: Mapping[str, int]) -> Panel:
 
 def _owners(plan: Plan, one: Store) -> Owners:
     """The thread that computes each element of a block's part of a result, in its last two dimensions."""
-    state, threads = plan.state, plan.state.thread_count
-    digits = thread_digits(state)
-    digits |= {name: digits[other] for name, other in state.aliases.items()}
-    places = []
+    outside = {*plan.state.blocks, plan.state.cluster, *plan.state.algorithm.sizes}
     indices = [plan.index(part) for part in one.index[-2:]]
-    serial = sorted({name for index in indices for name in index.names if name in state.serial(one.axes)})
-    counts = [state.count(state.part(name)) or 1 for name in serial]
-    numbers = np.stack(np.unravel_index(np.arange(prod(counts)), counts or [1]))
-    for index in indices:
-        place = np.zeros((threads, numbers.shape[1]), np.int64) + index.constant
-        for name, coefficient in index.terms:
-            if name in digits:
-                place += coefficient * digits[name][:, None]
-            elif name in serial:
-                place += coefficient * numbers[serial.index(name)][None, :]
-        places.append(place - place.min())
-    if len(places) == 1:
-        places.insert(0, np.zeros_like(places[0]))
-    found = np.full([int(place.max()) + 1 for place in places], -1)
-    found[places[0], places[1]] = np.arange(threads)[:, None]
+    row, column = (Linear(), *(index - index.only(outside) for index in indices))[-2:]
+    width = int(np.ptp(places(plan.state, column))) + 1
+    inside = places(plan.state, row * width + column)
+    inside -= inside.min()
+    found = np.full((int(inside.max()) // width + 1, width), -1)
+    found.ravel()[inside] = np.arange(len(inside))[:, None]
     return found
 
 

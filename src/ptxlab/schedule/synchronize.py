@@ -137,8 +137,8 @@ class _Derivation:
             case Sync("wait"):
                 return {t: OWN if t.slot == 0 and not _is_multiplying(t, n) else n for t, n in pending.items()}
             case Sync("multiplied", some) if self.plan.state.unit == "tcgen05":  # all threads wait for it
-                later = {t for t in pending if some and (t.slot <= 0 or t.memory == TENSOR)}
-                return {t: n for t, n in pending.items() if _is_multiplication(t.node) and t not in later}
+                complete = {t for t in pending if not some or (t.slot > 0 and t.memory != TENSOR)}
+                return {t: n for t, n in pending.items() if not (_is_multiplication(t.node) and t in complete)}
             case Sync("multiplied", some):
                 return {t: OWN if _is_multiplying(t, n) and (t.slot or not some) else n for t, n in pending.items()}
         return pending
