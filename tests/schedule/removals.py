@@ -45,6 +45,8 @@ def changed(text: str) -> dict[str, str]:
         if "try_wait" in instruction:  # and the branch that goes back until the phase is complete
             assert " bra " in lines[end]
             end += 1
+        elif "barrier.cluster.arrive" in line and "barrier.cluster.wait" in lines[end]:  # together, and each alone
+            found[f"{number}: {instruction} and its wait"] = "\n".join([*lines[:number], *lines[end + 1 :]])
         elif not weaker and not instruction.startswith(WAITS):
             continue
         found[f"{number}: {instruction}"] = "\n".join([*lines[:number], *weaker, *lines[end:]])

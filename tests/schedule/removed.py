@@ -8,12 +8,14 @@ The schedules of tests and of the page on schedules, and random ones.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -81,7 +83,8 @@ def of_page() -> list[Schedule]:
         found.append(self.copy())
         return self
 
-    with mock.patch.object(Schedule, "check", noted), tempfile.TemporaryDirectory() as folder:
+    silent, folder_of = redirect_stdout(io.StringIO()), tempfile.TemporaryDirectory()
+    with mock.patch.object(Schedule, "check", noted), silent, folder_of as folder:
         names, _ = run_page("schedule.md", Path(folder))
     return found + [one for one in names.values() if isinstance(one, Schedule)]
 

@@ -41,7 +41,7 @@ def _shared(w: Writing) -> tuple[Reduce, int] | None:
     if not w.state.cluster or len(sums) != 1:
         return None
     loops, along = _loops(w, sums[0]), _stored_along(w)
-    at_once = next(node.loops for node, _ in walk(w.plan.tree) if isinstance(node, Leaf) and node.kind == "exchange")
+    at_once = _exchanges(w)[0][0].loops
     if not {*loops} <= w.plan.unrolled & {*at_once} or len(along) > 1:
         return None
     counts = {name: w.state.count(w.state.part(name)) or 1 for name in loops}
@@ -49,6 +49,12 @@ def _shared(w: Writing) -> tuple[Reduce, int] | None:
     together = max([1, *(w.state.vectors.get(name, 1) for name in w.algorithm.outputs)])
     share, rest = divmod(prod(counts.values()), w.state.cluster_blocks)
     return None if rest or share % max(FOUR, together) or row % together else (sums[0], share)
+
+
+def _exchanges(w: Writing) -> list[tuple[Leaf, bool]]:
+    """Those of a kernel, and whether each is in a loop."""
+    nodes = ((node, bool(path)) for node, path in walk(w.plan.tree) if isinstance(node, Leaf))
+    return [(node, is_inside) for node, is_inside in nodes if node.kind == "exchange"]
 
 
 def is_owned(w: Writing, name: str) -> bool:
@@ -96,8 +102,11 @@ def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
             with ptx.when(rank == block):
                 numbered = list(enumerate(fours))[share * block : share * (block + 1)]
                 _add(others, apart, numbered, block, COMBINE[one.operation])
-    w.comment("derived: all blocks of the cluster have read it, before it is overwritten or its block is over")
-    synchronize_cluster(".aligned")
+    known = _exchanges(w)
+    here = next(number for number, (node, _) in enumerate(known) if node is leaf)
+    if known[here][1] or all(is_inside for _, is_inside in known[here + 1 :]):  # otherwise the next one waits for that
+        w.comment("derived: all blocks of the cluster have read it, before it is overwritten or its block is over")
+        synchronize_cluster(".aligned")
 
 
 def _add(others: list[Value], each: int, fours: list[tuple[int, list[Value]]], own: int | None, operation: str) -> None:
