@@ -26,6 +26,8 @@ import numpy as np
 
 import ptxlab
 from ptxlab.kernels import nvfp4_gemm, tcgen05_gemm, wgmma_gemm, wgmma_steps
+from ptxlab.kernels.nvfp4_gemm.kernel import Shape as ScaledShape
+from ptxlab.kernels.parts.shapes import Shape as GemmShape
 from ptxlab.kernels.tcgen05_gemm.parts import Shape as TensorShape
 from ptxlab.kernels.wgmma_steps.parts import Shape
 from ptxlab.learn import text_of
@@ -88,10 +90,14 @@ def ping_pong(k: int) -> Launch:
     return wgmma_steps.product(a, b, d, "ping_pong", Shape(64, 64, stages=2), blocks=1)
 
 
-def gemm(k: int) -> Launch:
-    """`wgmma_gemm`, persistent: a producer and a warpgroup, several tiles for one block."""
-    a, b, d = (np.zeros(shape, np.float16) for shape in ((128, k), (128, k), (128, 128)))
-    return replace(wgmma_gemm.product(a, b, d, wgmma_gemm.SMALL), grid=1)
+def gemm(shape: GemmShape) -> Callable[[int], Launch]:
+    """`wgmma_gemm`, persistent: a producer and warpgroups, several tiles for one block."""
+
+    def launch(k: int) -> Launch:
+        a, b, d = (np.zeros(extents, np.float16) for extents in ((128, k), (128, k), (128, 128)))
+        return replace(wgmma_gemm.product(a, b, d, shape), grid=1)
+
+    return launch
 
 
 def tensor_memory(step: str, tiles: int = 1) -> Callable[[int], Launch]:
@@ -106,7 +112,7 @@ def tensor_memory(step: str, tiles: int = 1) -> Callable[[int], Launch]:
 
 def scaled(k: int) -> Launch:
     """`nvfp4_gemm`, persistent: scale factors are copied to tensor memory."""
-    shape = nvfp4_gemm.Shape(stages=2)
+    shape = ScaledShape(stages=2)
     return nvfp4_gemm.product(**nvfp4_gemm.arrays(Blank(), "nvfp4", 128, 384, k), shape=shape, blocks=1)
 
 
@@ -253,7 +259,8 @@ PIPELINES = {
             ("line 280:", "the remainder by the number of stages is taken before the next use"),
         ),
     ),
-    "gemm": Pipeline(gemm, SIZES, (64, 128, 192, 448)),
+    "gemm": Pipeline(gemm(wgmma_gemm.SMALL), SIZES, (64, 128, 192, 448)),
+    "gemm ping-pong": Pipeline(gemm(GemmShape(columns=64, pingpong=True)), SIZES, (64, 128, 192, 448)),
     "tcgen05 persistent": Pipeline(tensor_memory("persistent", 3), SIZES, (64, 128, 192, 448), ADDS),
     "nvfp4": Pipeline(scaled, SIZES, (256, 512, 1792), ADDS),
     "tcgen05 one_tile": Pipeline(tensor_memory("one_tile"), [*STORED, "k >= 1"], (64, 128, 320), (*ADDS, MORE)),
@@ -262,7 +269,7 @@ PIPELINES = {
 }
 
 
-LONG = ("persistent", "ping_pong", "nvfp4", "tcgen05 persistent")
+LONG = ("persistent", "ping_pong", "gemm ping-pong", "nvfp4", "tcgen05 persistent")
 """Those whose proof takes a minute of a core."""
 
 

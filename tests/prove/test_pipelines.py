@@ -10,7 +10,7 @@ import pytest
 import ptxlab
 from ptxlab.learn import text_of
 from ptxlab.prove import solver
-from tests.prove.pipelines import LONG, PIPELINES, judge, mutants
+from tests.prove.pipelines import LONG, PIPELINES, SIZES, GemmShape, gemm, judge, mutants
 
 pytestmark = pytest.mark.skipif(solver.z3 is None, reason="Z3 is not installed: `pip install 'ptxlab[prove]'`")
 
@@ -35,6 +35,18 @@ def test_a_pipeline_of_any_size(name: str) -> None:
 def test_no_mutant_is_proved(name: str, number: int) -> None:
     row = judge((name, number))
     assert row["level"] != "proved" or (row["wrong"] is None and row["reason"]), row
+
+
+SHAPES = [GemmShape(), GemmShape(columns=128, buffers=1), GemmShape(columns=64, tall=2),
+          GemmShape(columns=64, swap_ab=True)]  # fmt: skip
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("shape", SHAPES)
+def test_products_of_any_size(shape: GemmShape) -> None:
+    """`wgmma_gemm` by other shapes."""
+    found = ptxlab.prove(gemm(shape)(448), assume=SIZES, replays=False, timeout=600)
+    assert found.level == "proved", str(found)
 
 
 WRONG = [

@@ -336,8 +336,14 @@ class Integers(Translation):
     def _joined(self, parts: Sequence[Linear], step: Step, atom: Atom) -> Poly | None:
         """Two numbers without a bit in common, as a sum: one is below a power of two that divides the other.
 
-        All bits of a number changed, as parities are, are a difference.
+        All bits of a number changed, as parities are, are a difference; two bits are equal or not.
         """
+        if step.operation == "^" and not any(part.is_constant for part in parts):
+            both = [self._unsigned(part) for part in parts]
+            if all(self.space.range(one)[1] <= 1 for one in both):
+                found = self.space.fresh(0, 1)
+                self.facts.append((self.space.formula(found) == 0) == self.space.equal(*both))
+                return found
         for low, high in (parts, parts[::-1]):
             below, above = self._unsigned(low), self._unsigned(high)
             most = self.space.range(below)[1]

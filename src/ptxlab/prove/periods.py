@@ -12,7 +12,7 @@ def period(value: Linear, counter: Atom, modulus: int = 0) -> int | None:
     found = 1
     is_exact = value.bounds[0] >= 0 and value.fits(value.type)
     if modulus & (modulus - 1) and not is_exact:
-        return None
+        modulus = 0  # it may wrap: its atoms themselves must come again
     for atom, factor in value.terms:
         turns = _period(atom, counter, modulus // gcd(modulus, factor) if modulus else 0)
         if turns is None:
