@@ -3,7 +3,7 @@
 Each group runs a loop by itself (`execution`), so turn `i` of group `g` of `G` is turn `G * i + g` of all of them. The
 inner loop of each makes the same number of turns, and a group passes over those of the others. So all together visit a
 ring as one group would that has every tile, and that is how orders see them: by the events of the first group, whose
-threads stand for those of the group whose turn it is.
+threads are taken for those of the group whose turn it is.
 
 One thing differs: what a thread did in the turn before, another group did. It is known only because the groups hand
 over: each waits, before its inner loop, for arrivals that the group before makes after its own, by a thread of each
@@ -37,7 +37,7 @@ class Relay:
     inner: tuple[Loop, ...]
     masks: tuple[int, ...]
     hands: int
-    """Those of the threads of the first group that hand over, or stand for others that do."""
+    """Those of the threads of the first group that hand over, or are taken for others that do."""
     events: dict[Event, list[Event]]
     """Of each event of the first group, those of all groups."""
     accesses: dict[Access, Access]
