@@ -61,7 +61,8 @@ def read_matrix(thread: Pointer[Thread], matrix: Pointer[MatrixChunks], instruct
     check_layout(thread, thread.block, tile, instruction)
     note_operand(thread, tile, instruction)
     for row in range(matrix.first, matrix.first + matrix.rows):
-        for chunk in range(matrix.first_chunk, matrix.first_chunk + matrix.chunks):
+        chunk: u32 = matrix.first_chunk
+        while chunk < tile.chunks:
             offset: u64 = chunk_offset(matrix.descriptor, row, chunk, major)
             if offset + CHUNK > thread.memory.shared_size:
                 outside = FaultyChunk(
@@ -74,8 +75,17 @@ def read_matrix(thread: Pointer[Thread], matrix: Pointer[MatrixChunks], instruct
                 )
                 fail_chunk(thread, outside, offset, instruction)
                 return
-            if thread.worker.checks != 0:
-                note_shared_work(thread, thread.block, offset, CHUNK, LOAD, channel, number, instruction)
+            chunk += 1
+            if thread.worker.checks == 0:
+                continue
+            bytes: u32 = CHUNK
+            beside: u64 = offset ^ CHUNK
+            is_inside: boolean = chunk < tile.chunks and beside + CHUNK <= thread.memory.shared_size
+            if is_inside and chunk_offset(matrix.descriptor, row, chunk, major) == beside:
+                offset = min(offset, beside)  # two side by side are inspected at once
+                bytes = 2 * CHUNK
+                chunk += 1
+            note_shared_work(thread, thread.block, offset, bytes, LOAD, channel, number, instruction)
 
 
 @native

@@ -255,7 +255,8 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
         note_slice(block, tile, instruction)
     channel: u32 = TENSOR_WORK + thread.number
     for row in range(tile.lines):
-        for chunk in range(tile.chunks):
+        chunk: u32 = 0
+        while chunk < tile.chunks:
             offset: u64 = tensor_chunk_offset(read.descriptor, row, chunk, read.major)
             if offset + CHUNK > thread.memory.shared_size:
                 outside = FaultyChunk(
@@ -268,7 +269,15 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
                 )
                 fail_chunk(thread, outside, offset, instruction)
                 return False
-            note_shared_work(thread, block, offset, CHUNK, LOAD, channel, read.number, instruction)
+            chunk += 1
+            bytes: u32 = CHUNK
+            beside: u64 = offset ^ CHUNK
+            is_inside: boolean = chunk < tile.chunks and beside + CHUNK <= thread.memory.shared_size
+            if is_inside and tensor_chunk_offset(read.descriptor, row, chunk, read.major) == beside:
+                offset = min(offset, beside)  # two side by side are inspected at once
+                bytes = 2 * CHUNK
+                chunk += 1
+            note_shared_work(thread, block, offset, bytes, LOAD, channel, read.number, instruction)
     return True
 
 
