@@ -213,6 +213,25 @@ def scaled_tensor_cores() -> list[Row]:
     return rows
 
 
+def products_of_the_gallery() -> list[Row]:
+    """The product of `wgmma_gemm` with all detectors: 1024³, and 4096³ where there are 16 cores for it."""
+    from ptxlab.kernels.wgmma_gemm import product
+
+    rows = []
+    for size, workers, bar in ((1024, 2, 2.5), (4096, 16, 20.0)):
+        if (os.cpu_count() or 1) < workers:
+            continue
+        rng = np.random.default_rng(0)
+        a, b = (rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
+        d = np.full((size, size), np.nan, np.float16)
+        launch = product(a, b, d)
+        times = [seconds(lambda: launch.run(device="cpu", workers=workers)) for _ in range(2)]  # noqa: B023
+        name = f"{size}³ by wgmma_gemm, all detectors, {workers} cores"
+        rows.append(Row(name, times[1], "s", bar))  # the first time it is compiled
+        assert np.allclose(d, a.astype(np.float32) @ b.T.astype(np.float32), rtol=1e-2, atol=0.2)
+    return rows
+
+
 def large_kernel(count: int) -> str:
     """A kernel of so many instructions of all sorts, with branches, barriers and shuffles, the same in every run."""
     rng = random.Random(0)
@@ -362,6 +381,7 @@ def main(arguments: list[str]) -> int:
             lambda: irregular(folder),
             tensor_cores,
             scaled_tensor_cores,
+            products_of_the_gallery,
             lambda: compiling(folder),
             lambda: processes(folder),
             scaling,
