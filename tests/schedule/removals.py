@@ -58,8 +58,8 @@ def not_found(launch: Launch, outputs: list[int], texts: Mapping[str, str], seed
     given = [one.copy() if isinstance(one, np.ndarray) else None for one in launch.args]
 
     def run(function: Any, seed: int) -> Any:
-        for one, before in zip(launch.args, given, strict=True):
-            if before is not None:
+        for number, (one, before) in enumerate(zip(launch.args, given, strict=True)):
+            if before is not None and (seed == 0 or number in outputs):  # what is left in a workspace is for the next
                 one[...] = before
         return function.launch(
             launch.grid, launch.block, launch.args, shared=launch.shared, cluster=launch.cluster, seed=seed

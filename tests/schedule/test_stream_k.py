@@ -86,7 +86,8 @@ def test_it_is_the_algorithm_for_all_values(name):
 
 @pytest.mark.bulk
 @pytest.mark.parametrize("name", ["wgmma", "two warpgroups", "mma.sync", "multicast"])
-def test_each_synchronization_is_needed(name):
+def test_each_synchronization_is_needed(name, monkeypatch):
+    monkeypatch.setattr(launching, "SMS", 9)  # among which the tiles do not come out even
     s = SCHEDULES[name]()
     launch = s.launch_of(*s.arguments({"m": 256, "n": 72, "k": 112}))
     texts = {**changed(str(launch.kernel)), **without_flags(launch)}
