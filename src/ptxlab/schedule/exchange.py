@@ -16,60 +16,61 @@ from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.numbers import each, key_of
 from ptxlab.schedule.statements import Reduce, Store
 from ptxlab.schedule.synchronize import BLOCK
-from ptxlab.schedule.tree import Leaf, walk
+from ptxlab.schedule.tree import Leaf, Plan, walk
 from ptxlab.schedule.writing import Writing
 
 COMBINE = {"add": "add.rn.f32", "max": "max.f32", "min": "min.f32"}
 FOUR = 4  # numbers of one access
 
 
-def _loops(w: Writing, one: Reduce) -> list[str]:
+def _loops(plan: Plan, one: Reduce) -> list[str]:
     """The loops that a thread has numbers of, those last in which vectors that are stored have neighbours."""
-    last, part = _stored_along(w), w.state.part
-    return sorted(w.state.serial(one.axes), key=lambda name: (part(name).axis in last, -part(name).weight))
+    last, part = _stored_along(plan), plan.state.part
+    return sorted(plan.state.serial(one.axes), key=lambda name: (part(name).axis in last, -part(name).weight))
 
 
-def _stored_along(w: Writing) -> set[str]:
+def _stored_along(plan: Plan) -> set[str]:
     """The axes along which vectors are stored."""
-    stores = [s for s in w.algorithm.statements if isinstance(s, Store) and s.array in w.state.vectors]
-    return {axis for one in stores for axis in w.plan.axes_of(one.index[-1])}
+    stores = [s for s in plan.state.algorithm.statements if isinstance(s, Store) and s.array in plan.state.vectors]
+    return {axis for one in stores for axis in plan.axes_of(one.index[-1])}
 
 
-def _shared(w: Writing) -> tuple[Reduce, int] | None:
+def shared(plan: Plan) -> tuple[Reduce, int] | None:
     """The sum whose shares blocks have, and how many numbers a share is."""
-    sums = [one for one in w.algorithm.statements if isinstance(one, Reduce)]
-    if not w.state.cluster or len(sums) != 1:
+    state = plan.state
+    sums = [one for one in state.algorithm.statements if isinstance(one, Reduce)]
+    if not state.cluster or len(sums) != 1:
         return None
-    loops, along = _loops(w, sums[0]), _stored_along(w)
-    at_once = _exchanges(w)[0][0].loops
-    if not {*loops} <= w.plan.unrolled & {*at_once} or len(along) > 1:
+    loops, along = _loops(plan, sums[0]), _stored_along(plan)
+    at_once = _exchanges(plan)[0][0].loops
+    if not {*loops} <= plan.unrolled & {*at_once} or len(along) > 1:
         return None
-    counts = {name: w.state.count(w.state.part(name)) or 1 for name in loops}
-    row = prod(count for name, count in counts.items() if w.state.part(name).axis in along)
-    together = max([1, *(w.state.vectors.get(name, 1) for name in w.algorithm.outputs)])
-    share, rest = divmod(prod(counts.values()), w.state.cluster_blocks)
+    counts = {name: state.count(state.part(name)) or 1 for name in loops}
+    row = prod(count for name, count in counts.items() if state.part(name).axis in along)
+    together = max([1, *(state.vectors.get(name, 1) for name in state.algorithm.outputs)])
+    share, rest = divmod(prod(counts.values()), state.cluster_blocks)
     return None if rest or share % max(FOUR, together) or row % together else (sums[0], share)
 
 
-def _exchanges(w: Writing) -> list[tuple[Leaf, bool]]:
+def _exchanges(plan: Plan) -> list[tuple[Leaf, bool]]:
     """Those of a kernel, and whether each is in a loop."""
-    nodes = ((node, bool(path)) for node, path in walk(w.plan.tree) if isinstance(node, Leaf))
+    nodes = ((node, bool(path)) for node, path in walk(plan.tree) if isinstance(node, Leaf))
     return [(node, is_inside) for node, is_inside in nodes if node.kind == "exchange"]
 
 
 def is_owned(w: Writing, name: str) -> bool:
     """Whether a part is run by the blocks of a cluster, each of which stores a share."""
-    return name == w.state.cluster and _shared(w) is not None
+    return name == w.state.cluster and shared(w.plan) is not None
 
 
 def own_share(w: Writing) -> list[Below]:
     """The conditions that a block has the share with the number that is being stored."""
-    found = _shared(w)
+    found = shared(w.plan)
     if found is None:
         return []
     one, share = found
     number = 0
-    for name in _loops(w, one):
+    for name in _loops(w.plan, one):
         number = number * (w.state.count(w.state.part(name)) or 1) + w.addresses.numbers[name]
     rank = Linear.of(w.state.cluster) - number // share
     return [Below(rank, Linear.of(1)), Below(rank)]
@@ -77,8 +78,8 @@ def own_share(w: Writing) -> list[Below]:
 
 def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
     """Combine a reduction among the blocks of a cluster, in the order of blocks."""
-    step, blocks, found = w.state.part(w.state.cluster).step, w.state.cluster_blocks, _shared(w)
-    wanted = _loops(w, one) if found else leaf.loops
+    step, blocks, found = w.state.part(w.state.cluster).step, w.state.cluster_blocks, shared(w.plan)
+    wanted = _loops(w.plan, one) if found else leaf.loops
     totals = [w.made[key_of(w, one)] for _ in each(w, wanted)]
     fours = [totals[n : n + FOUR] for n in range(0, len(totals), FOUR)]
     w.comment(f"{one.name} of all blocks of the cluster", step)
@@ -102,7 +103,7 @@ def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
             with ptx.when(rank == block):
                 numbered = list(enumerate(fours))[share * block : share * (block + 1)]
                 _add(others, apart, numbered, block, COMBINE[one.operation])
-    known = _exchanges(w)
+    known = _exchanges(w.plan)
     here = next(number for number, (node, _) in enumerate(known) if node is leaf)
     if known[here][1] or all(is_inside for _, is_inside in known[here + 1 :]):  # otherwise the next one waits for that
         w.comment("derived: all blocks of the cluster have read it, before it is overwritten or its block is over")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from ptxlab.schedule.exchange import shared
 from ptxlab.schedule.launching import PIECES, SMS
 from ptxlab.schedule.state import State, quoted, refuse_here
 from ptxlab.schedule.statements import Reduce, loads
@@ -136,24 +137,22 @@ def _block(one: Schedule, sizes: Mapping[str, int]) -> tuple[Block, str]:
     rows, columns = (part.weight for part in mapped[-2:])
     depth = state.parts[axis][0].weight // state.cluster_blocks
     plan, _ = one.written({})
-    shared = sum(buffer.bytes for buffer in plan.buffers)
+    used = sum(buffer.bytes for buffer in plan.buffers)
     each = rows * columns // state.thread_count
     threads = next(count for most, count in THREADS if each <= most)
-    fit = SHARED // max(shared, 1) if state.unit else min(threads // state.thread_count, SHARED // max(shared, 1))
+    fit = SHARED // max(used, 1) if state.unit else min(threads // state.thread_count, SHARED // max(used, 1))
     resident = 1 if state.persistent else max(1, min(3 if state.unit else 16, fit))
-    together = max([4, *(state.vectors.get(name, 1) for name in state.algorithm.outputs)])
     operands = [state.algorithm.arrays[load.array] for load in loads(_sum(one))]
     first, second = (a.extents[-1].value(sizes) * BYTES[a.element] % 16 != 0 for a in operands)
-    evenly = each % (state.cluster_blocks * together) == 0
     return Block(
         rows,
         columns,
         depth,
         state.pipeline.stages,
         state.thread_count,
-        shared,
+        used,
         resident,
         state.cluster_blocks,
-        evenly,
+        shared(plan) is not None,
         (first, second),
     ), axis
