@@ -49,15 +49,16 @@ NAMED = {
 
 
 def sizes_of(s: Schedule) -> dict[str, int]:
-    """Two tiles and a rest in each direction, and more turns of a pipelined loop than its ring has slots."""
-    sizes = s.sizes_for({})
-    at = s.state.pipeline.at
-    if at:
-        part = s.state.part(at)
-        turns = part.weight * s.state.together(part.name) * (2 * s.state.pipeline.stages + 2)
+    """Two tiles and a rest in each direction, more turns of a ring than it has slots, and of sets of accumulators."""
+    sizes, wanted = s.sizes_for({}), {}
+    if s.state.pipeline.at:
+        wanted[s.state.pipeline.at] = 2 * s.state.pipeline.stages + 2
+    if s.state.persistent:
+        wanted[s.state.blocks[-1]] = 2 * s.state.accumulators + 1
+    for part, turns in ((s.state.part(name), turns) for name, turns in wanted.items()):
         for name, coefficient in s.algorithm.axes[part.axis].terms:
             if coefficient > 0 and name not in s.sizes:
-                sizes[name] = max(sizes[name], turns)
+                sizes[name] = max(sizes[name], part.weight * s.state.together(part.name) * turns)
     return sizes
 
 
