@@ -30,6 +30,30 @@ def test_a_launch_of_host_code() -> None:
     assert (len(calls.results), calls.problem) == (1, None)
 
 
+def test_a_launch_of_host_code_on_a_gpu_of_a_node() -> None:
+    node = ptxlab.node(2)
+    x, y = node[0].array(np.arange(64, dtype=np.float32)), node[1].array(np.ones(64, np.float32))
+    calls = CudaCalls(ptxlab.parse(SAXPY), node.memory, {}, node[1])
+    handle = ctypes.c_void_p()
+    calls.function("_cudaLibraryGetKernel")(ctypes.addressof(handle), None, b"saxpy")
+    addresses = [ctypes.c_uint64(one.data.ctypes.data) for one in (x, y)]
+    values = [*addresses, ctypes.c_float(2), ctypes.c_uint32(64)]
+    args = (ctypes.c_void_p * 4)(*[ctypes.addressof(one) for one in values])
+    assert calls.function("_cudaLaunchKernel")(handle, 1, 1, 1, 64, 1, 1, ctypes.addressof(args), 0, None) == 0
+    assert (y.data == 1).all()  # until it is synchronized
+    np.testing.assert_array_equal(y.numpy(), 2 * x.numpy() + 1)
+    assert calls.problem is None
+
+
+def test_arrays_of_a_node_need_a_gpu_of_it() -> None:
+    pytest.importorskip("cutlass", reason="the CuTe DSL is not installed: pip install nvidia-cutlass-dsl")
+    array = ptxlab.node(2)[0].zeros(4)
+    with pytest.raises(ValueError, match="an argument with `on`, a GPU of that node"):
+        ptxlab.cute.run(print, array)
+    with pytest.raises(ValueError, match="`seed` with `on`"):
+        ptxlab.cute.run(print, on=array.node[0], seed=1)
+
+
 def test_what_host_code_may_not_call_is_named() -> None:
     calls = CudaCalls(ptxlab.parse(SAXPY), HostMemory(), {})
     number = ctypes.c_int32(0)
@@ -102,6 +126,30 @@ for target in ("sm_80", "sm_120a"):
     a, b = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
     result = ptxlab.cute.run(add, a, b, 1000, target=target, seed=1)
     assert (b == a + 1).all() and not result.diagnostics
+
+@cute.kernel
+def total_kernel(inputs: list[cute.Tensor], b: cute.Tensor, scale: cutlass.Constexpr):
+    i = cute.arch.thread_idx()[0]
+    sum = cutlass.Float32(0)
+    for one in inputs:
+        sum += one[i]
+    b[i] = sum * scale
+
+@cute.jit
+def total(inputs: list[cute.Tensor], scale: cutlass.Constexpr, b: cute.Tensor):
+    total_kernel(inputs, b, scale).launch(grid=[1, 1, 1], block=[64, 1, 1])
+
+node = ptxlab.node(2)
+x = [device.array(np.full(64, device.rank + 1, np.float32)) for device in node]
+sums = [device.zeros(64) for device in node]
+for device in node:
+    ptxlab.cute.run(total, x, 2, sums[device.rank], on=device)
+assert (sums[0].numpy() == 6).all() and (sums[1].numpy() == 6).all()
+ptxlab.cute.run(total, x, 2, sums[0], on=node[0])
+node[1].fill(x[1])
+(race,) = node.synchronize(on_error="collect").diagnostics
+assert race.code == "data-race" and "sums[0], on=node[0])" in str(race), race
+
 try:
     ptxlab.cute.run(add, a, b, 1001)
 except ptxlab.KernelError as problem:

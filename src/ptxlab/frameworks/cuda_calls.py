@@ -18,6 +18,8 @@ from ptxlab.device.result import Result
 from ptxlab.isa.gpus import SMS, gpu_named
 from ptxlab.isa.targets import target_named
 from ptxlab.isa.units.tensor_map import ALIGNMENT, BYTES, FLAGS
+from ptxlab.node import Device, Stream
+from ptxlab.node.arrays import Memory
 
 _CLUSTER, _COOPERATIVE = 4, 2  # launch attributes, as `cudaLaunchAttributeID` numbers them
 # Of the flags of a tensor map, bits 1 and 21: the DSL sets them, the driver does not, and copies do not read them.
@@ -53,8 +55,11 @@ class _Configuration(ctypes.Structure):
 class CudaCalls:
     """Calls of host code for one module, and what came of its launches."""
 
-    def __init__(self, module: ir.Module, memory: HostMemory, options: dict[str, Any]) -> None:
-        self.module, self.memory, self.options = module, memory, options
+    def __init__(
+        self, module: ir.Module, memory: HostMemory | Memory, options: dict[str, Any], on: Device | Stream | None = None
+    ) -> None:
+        """`memory` is what addresses of the host are in; launches are put `on` a GPU of a node, if one is given."""
+        self.module, self.memory, self.options, self.on = module, memory, options, on
         self.results: list[Result] = []
         self.problem: BaseException | None = None
         self.names: list[str] = []  # of kernels, by handle
@@ -154,12 +159,19 @@ class CudaCalls:
         pointers = ctypes.cast(args, ctypes.POINTER(ctypes.c_void_p))
         sizes = [layout.size_of_variable(parameter) for parameter in function.parameters]
         given = [self._translated(ctypes.string_at(pointers[number], size)) for number, size in enumerate(sizes)]
+        cluster = None if cluster is None or list(cluster) == [1, 1, 1] else tuple(cluster)
+        if self.on is not None:  # whose memory its kernels reach without being passed it
+            values = [RawParameter(HostMemory(), data) for data in given]
+            self.on.launch(
+                function, tuple(grid), tuple(block), values, shared=shared, cluster=cluster, cooperative=cooperative
+            )
+            return 0
+        assert isinstance(self.memory, HostMemory)
         values = [RawParameter(self.memory, data) for data in given]
         self.results.append(
             function.launch(
                 tuple(grid), tuple(block), values, shared=shared,
-                cluster=None if cluster is None or list(cluster) == [1, 1, 1] else tuple(cluster),
-                cooperative=cooperative, device="cpu", **self.options,
+                cluster=cluster, cooperative=cooperative, device="cpu", **self.options,
             )
         )  # fmt: skip
         return 0
