@@ -171,6 +171,25 @@ def test_an_arrival_in_another_block(old: str, new: str) -> None:
     assert (found.level == "not-proved") == is_wrong, str(found)
 
 
+FENCE = "    @%p0 fence.mbarrier_init.release.cluster;\n"
+RELAXED = "    barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;\n"
+STARTS = [
+    (FENCE + RELAXED, True),
+    (RELAXED, False),
+    (RELAXED.replace("relaxed", "release"), True),
+    (f"    st.shared.u32 [%own], 0;\n{FENCE}{RELAXED}", False),
+    (f"    setp.eq.u32 %p0, %t, 1;\n{FENCE}    setp.eq.u32 %p0, %t, 0;\n{RELAXED}", False),  # another thread's fence
+]
+
+
+@pytest.mark.parametrize(("start", "is_right"), STARTS)
+def test_mbarriers_that_a_fence_makes_visible(start: str, is_right: bool) -> None:
+    """The barrier of the cluster needs no release where nothing else was done before it."""
+    own = "    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+    _, found = _proved("2", HANDED.replace(own, start, 1))
+    assert (found.level == "proved") == is_right, str(found)
+
+
 def test_a_copy_between_blocks_is_not_followed() -> None:
     """The block that it reads from may exit before it is complete: the wait for it is in the other one."""
     copy = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%there], [tile], 128, [%r1];"

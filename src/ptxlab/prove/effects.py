@@ -19,6 +19,7 @@ from .terms import TRUE, is_certain, without_rank
 
 VISIBLE = ("shared", "global", "const")  # to all threads of a block
 BARRIERS = 16  # of a block, by their numbers
+INITIALIZED = "mbarrier_init.cluster"  # a fence that makes mbarriers visible to the cluster
 PROXY = "proxy"  # of a fence between the proxies, before the state space that it is for
 
 
@@ -52,6 +53,7 @@ class Effects:
         fenced = frozenset(
             space for fence, _, space in (one.partition(".") for one in effects.fences) if fence == PROXY
         )
+        fenced |= {INITIALIZED} & set(effects.fences)
         if fenced:
             self.notes.event("fence", here, spaces=fenced)
         if effects.more_registers or effects.fewer_registers:
@@ -140,10 +142,19 @@ class Effects:
         after = self.facts.matches[at] if at < len(self.facts.instructions) else None
         is_next = after is not None and after.effects.barrier == "cluster" and after.effects.waits
         is_next &= self.facts.flow.block_at(at) == self.facts.flow.block_at(here.at)
-        if not match.effects.orders or not is_next:
+        if not is_next or not (match.effects.orders or self._has_only_initialized()):
             raise UnsupportedError(here.at, "an arrival is followed that releases, with its wait at once after it")
         self._awaited.add(at)
         return here.segment
+
+    def _has_only_initialized(self) -> bool:
+        """Whether nothing was accessed so far but mbarriers, and a fence has made these visible to the cluster."""
+        made = [event for event in self.notes.events if event.kind == "init"]
+        shown = [event for event in self.notes.events if INITIALIZED in event.spaces and not event.loops]
+        accessed = {access.at for segment in self.notes.segments for access in segment.accesses}
+        return accessed <= {event.at for event in made} and all(
+            any(event.number < one.number and set(one.path) <= set(event.path) for one in shown) for event in made
+        )
 
     def _is_plain_at(self, at: int) -> bool:
         match, instruction = self.facts.matches[at], self.facts.instructions[at]
