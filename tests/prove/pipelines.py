@@ -116,6 +116,12 @@ def scaled(k: int) -> Launch:
     return nvfp4_gemm.product(**nvfp4_gemm.arrays(Blank(), "nvfp4", 128, 384, k), shape=shape, blocks=1)
 
 
+def pair(k: int) -> Launch:
+    """Step 5 of `tcgen05_gemm`: two blocks of a cluster multiply together, three tiles for each pair."""
+    a, b, d = (np.zeros(shape, np.float16) for shape in ((256, k), (384, k), (256, 384)))
+    return tcgen05_gemm.product(a, b, d, "pair", TensorShape(64, 2), blocks=2)
+
+
 MULTICAST = """.version 8.6
 .target sm_90a
 .address_size 64
@@ -262,6 +268,7 @@ PIPELINES = {
     "gemm": Pipeline(gemm(wgmma_gemm.SMALL), SIZES, (64, 128, 192, 448)),
     "gemm ping-pong": Pipeline(gemm(GemmShape(columns=64, pingpong=True)), SIZES, (64, 128, 192, 448)),
     "tcgen05 persistent": Pipeline(tensor_memory("persistent", 3), SIZES, (64, 128, 192, 448), ADDS),
+    "tcgen05 pair": Pipeline(pair, SIZES, (64, 128, 192, 448), ADDS),
     "nvfp4": Pipeline(scaled, SIZES, (256, 512, 1792), ADDS),
     "tcgen05 one_tile": Pipeline(tensor_memory("one_tile"), [*STORED, "k >= 1"], (64, 128, 320), (*ADDS, MORE)),
     "tcgen05 ring": Pipeline(tensor_memory("ring"), [*STORED, "k >= 1"], (64, 128, 192, 448), ADDS),
@@ -269,7 +276,7 @@ PIPELINES = {
 }
 
 
-LONG = ("persistent", "ping_pong", "gemm ping-pong", "nvfp4", "tcgen05 persistent")
+LONG = ("persistent", "ping_pong", "gemm ping-pong", "nvfp4", "tcgen05 pair", "tcgen05 persistent")
 """Those whose proof takes a minute of a core."""
 
 

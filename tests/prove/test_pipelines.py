@@ -62,6 +62,8 @@ WRONG = [
     ("nvfp4", r"\[%r20\+256\], %rd15;", "[%r20+128], %rd15;", ("data-race",)),  # scale factors in accumulators
     ("nvfp4", r"\], 36864;", "], 32768;", ("data-race", "hang")),
     ("nvfp4", r"    tcgen05\.commit\S* \[%r111\];\n", "", ("hang",)),
+    ("tcgen05 pair", r"mov\.b?u?16 (%rs\d+), 3;", r"mov.u16 \1, 1;", ("hang",)),  # a commit for one block
+    ("tcgen05 pair", r"(mapa\S* %r261, %r260), 0;", r"\1, %r7;", ("hang",)),
     ("tcgen05 specialized", r"    barrier\.sync\.aligned 1, 128;\n", "", ("data-race", "missing-proxy-fence")),
 ]
 

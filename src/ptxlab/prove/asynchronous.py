@@ -123,7 +123,7 @@ class Asynchronous:
             read, coordinates = self.effects.registers.read, coordinates_of(self._operand(here, match, "map"))
             values = [read(here.at, one, WORD, here.state, here.loops) for one in coordinates]
             self.notes.tensor(here, name, accesses.pop("map").kind != "load", values)
-        for rank, there in self._blocks(here, match) if modifiers.multicast else [(None, here)]:
+        for rank, there in self.blocks(here, match) if modifiers.multicast else [(None, here)]:
             noted = len(here.segment.accesses)
             for operand, access in accesses.items():
                 is_there = access.kind != "load"  # what is read, is read where it is
@@ -137,8 +137,8 @@ class Asynchronous:
             for one in here.segment.accesses[noted:] if is_load else ():  # those of this copy come with its event
                 one.epoch = len(self.notes.events)
 
-    def _blocks(self, here: Here, match: Match) -> Iterator[tuple[int, Here]]:
-        """The blocks that one copy is for: where the bit of their rank is set."""
+    def blocks(self, here: Here, match: Match) -> Iterator[tuple[int, Here]]:
+        """The blocks that a copy or a commit is for: where the bit of their rank is set."""
         mask = self.effects.operand(here, match, "mask")
         if mask is None or mask.bounds[1] >> self.terms.ranks:
             raise UnsupportedError(here.at, "which blocks of the cluster this copy is for is not known")

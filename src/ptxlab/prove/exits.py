@@ -29,14 +29,16 @@ def show_exits(execution: Execution, questions: Questions, milliseconds: int) ->
 def show_presence(execution: Execution) -> Iterator[Obligation]:
     """Show that blocks run while others access their shared memory: all threads of the cluster synchronize around it.
 
-    What an mbarrier completes is awaited in the block that it is brought to (`rings`).
+    What a copy brings is awaited in the block that it is brought to (`rings`).
     """
     started = _reached(execution.entry)
-    for access in (one for segment in execution.notes.segments for one in segment.accesses):
+    accesses = [one for segment in execution.notes.segments for one in segment.accesses]
+    brought = {one.at for one in accesses if one.unit == "mbarrier"}
+    for access in accesses:
         _, rank = without_rank(access.address)
         if rank is None or rank == execution.terms.rank():
             continue
-        stays = access.unit in PHASED or not any(one.exits for one in _reached(access.segment))
+        stays = access.at in brought or not any(one.exits for one in _reached(access.segment))
         for is_shown, has, where in ((access.segment not in started, "has started", "before"),
                                      (stays, "has not exited", "after")):  # fmt: skip
             about = f"the block whose shared memory another one accesses {has}"

@@ -87,7 +87,7 @@ class Objects:
         if space == "tensor":
             ((base, symbol),) = ((atom, atom.detail) for atom, _ in address.terms
                                  if isinstance(atom.detail, Symbol) and atom.detail.columns)  # fmt: skip
-            offset = address.plus(linear(address.type, 0, {base: 1}), -1)
+            offset = without_rank(address)[0].plus(linear(address.type, 0, {base: 1}), -1)
             return Object("tensor memory", space, 4 * symbol.columns, 4, id(symbol)), offset
         address, _ = without_rank(address)
         if any(atom.kind == RANK for atom in atoms_of([address])):

@@ -378,8 +378,8 @@ class Orders:
         return bool(mask & own)
 
     def _fixed(self, start: Place, target: Place) -> frozenset[Linear]:
-        """What holds on the path of an access in any turn, so wherever the block is; asked for after all loops."""
-        if start.loop is not None or self.threads.terms.ranks > 1:
+        """What holds on the path of an access in any turn, so in all of its cluster; asked for after all loops."""
+        if start.loop is not None:
             return frozenset()
         return frozenset(one for one in target.others
                          if not any(isinstance(atom.detail, (Loop, Symbol)) for atom in leaves([one])))  # fmt: skip
@@ -463,6 +463,14 @@ class Orders:
             return False
         ranks = [self._whose(access, mask) for access, mask in ((one, target), (other, start))]
         return None in ranks or ranks[0] == ranks[1]
+
+    def block_of(self, access: Access) -> int:
+        """The threads of the block whose memory an access is to, if that is a number; all of them otherwise."""
+        _, rank = without_rank(access.address)
+        own = (1 << self.threads.own) - 1
+        return (
+            own << rank.constant * self.threads.own if rank is not None and rank.is_constant else self.threads.everyone
+        )
 
     def _whose(self, access: Access, mask: int) -> int | None:
         """The rank of the block whose memory threads of one block access; None: it may be any."""

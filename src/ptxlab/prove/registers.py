@@ -110,7 +110,8 @@ class Registers:
             return None
         (operand,) = (one for one, expected in zip(instruction.operands, match.expected, strict=True)
                       if expected.kind == "address")  # fmt: skip
-        allocation = self.allocations.get(self.read(at, operand, address_type(operand), state, ()))
+        place = self.terms.placed(self.read(at, operand, address_type(operand), state, ()))
+        allocation = self.allocations.get(place)
         if allocation is None or not self.is_synchronized(allocation, path):
             return None
         return self.terms.fit(

@@ -40,6 +40,8 @@ class Rings:
         for relay in self.orders.relays:
             yield show_relay(relay, self.orders, self.questions, milliseconds)
         for mbarrier in self.orders.mbarriers:
+            if not mbarrier.arrivers and not mbarrier.waits:
+                continue  # in this block of a cluster it is not used
             yield from self._phases(mbarrier)
             yield from self._order(mbarrier)
             yield from self._come(mbarrier, milliseconds)
@@ -307,11 +309,12 @@ class Rings:
                         yield copy_at_exit(lines, any(found), "an mbarrier's wait")
 
     def is_awaited(self, access: Access, milliseconds: int) -> bool:
-        """Whether some thread waits for the phase of a commit after an MMA, before the block ends."""
+        """Whether a thread of the block whose memory it is waits for the phase of a commit after an MMA."""
         commits = [(visit, arriver, one.waits) for one in self.orders.mbarriers for arriver in one.arrivers
                    for visit in arriver.visits() if self._is_committed(access, visit.event)]  # fmt: skip
+        block = self.orders.block_of(access)
         return any(self._awaited(visit.event, arriver.phase(visit), arriver, wait, phase, milliseconds)
-                   for visit, arriver, waits in commits for wait, phase in waits)  # fmt: skip
+                   for visit, arriver, waits in commits for wait, phase in waits if wait.mask & block)  # fmt: skip
 
     def _is_committed(self, access: Access, event: Event) -> bool:
         """Whether a commit comes after an access of a thread, on every path."""

@@ -20,17 +20,18 @@ from ptxlab.isa.units.tensor_memory import SHAPES, SPLIT
 from .alike import LANES
 from .descriptors import tensor_matrix
 from .segments import Here, Path, Segment, UnsupportedError
-from .terms import TRUE, Symbol, is_uniform
+from .terms import TRUE, Symbol, is_own_rank, is_uniform, leaves
 
 if TYPE_CHECKING:
     from .effects import Effects
 
 CELL = 4  # bytes of a column of a lane
 WORK, LOADS = "tensor work", "tensor loads"  # units of asynchronous operations
-STRONG = "relaxed.cta"
+STRONG = "relaxed.cluster"
 BAND = 32  # rows whose scale factors are in a column
 OPERANDS, FACTORS = {"d", "a_desc", "b_desc", "idesc", "enable_d"}, {"scale_a", "scale_b"}
 SCALED_KINDS = ("kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4")
+ALONE, PAIR = "cta_group::1", "cta_group::2"
 PLAIN_KINDS = ("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8")
 
 
@@ -55,8 +56,9 @@ class TensorMemory:
     def happen(self, here: Here, match: Match, names: set[str]) -> Segment | None:
         """Note what an instruction does; the segment after it. None: it is not followed."""
         modifiers = match.candidate.modifiers
-        if len(names) != 1 or getattr(modifiers, "cta_group", None) == "cta_group::2":
-            return None
+        group = getattr(modifiers, "cta_group", None)
+        if len(names) != 1 or (group == PAIR and self.terms.ranks != 2) or (group == ALONE and self.terms.ranks > 1):
+            return None  # of two blocks, memory is allocated in both, at one address
         (name,) = names
         if name in ("relinquish", "fence_before"):
             return here.segment
@@ -80,7 +82,7 @@ class TensorMemory:
 
     def _allocate(self, here: Here, match: Match) -> bool:
         columns = self.effects.operand(here, match, "columns")
-        if columns is None or not columns.is_constant or here.loops:
+        if columns is None or not columns.is_constant or here.loops or not self._is_of_all_blocks(here):
             return False
         address = self.effects.access(here, match, "dst", "store", "shared", 4, "weak")
         here.segment.accesses[-1].alike = LANES  # one lane of the warp stores
@@ -88,6 +90,11 @@ class TensorMemory:
         path = tuple(one for one in here.path if is_uniform([one], lambda _: False))
         self.effects.registers.allocations[address] = Allocation(address, base, path, len(self.notes.events))
         return True
+
+    @staticmethod
+    def _is_of_all_blocks(here: Here) -> bool:
+        """Whether all blocks of a cluster come to an instruction if one does."""
+        return not any(is_own_rank(atom) for atom in leaves([*here.path, here.guard]))
 
     def _wait(self, here: Here) -> Segment:
         """Note a wait of a warp for its loads."""
@@ -97,8 +104,12 @@ class TensorMemory:
         self.notes.event("group", here, after)
         return after
 
+    def _ranks(self) -> list[Linear]:
+        """The blocks whose memory an MMA or a copy accesses: of two, each has a half of the rows."""
+        return [linear(WORD, rank) for rank in range(self.terms.ranks)] if self.terms.ranks > 1 else [self.terms.rank()]
+
     def _put(self, here: Here, kind: str, address: Linear | None, columns: int, unit: str) -> bool:
-        """Note an access to columns from an address on."""
+        """Note an access to columns from an address on: of its own block, or by an MMA or a copy of all."""
         if address is None:
             return False
         near = {atom: factor for atom, factor in address.terms if factor % (1 << 16)}  # without lanes
@@ -107,8 +118,11 @@ class TensorMemory:
         if len(bases) != 1:
             raise UnsupportedError(here.at, "which tensor memory this is is not known")
         offset = column.plus(linear(WORD, 0, {bases[0]: 1}), -1).times(CELL)
-        self.effects.put(here, kind, "tensor", CELL * columns, CELL, CELL, "weak",
-                         offset.plus(linear(WORD, 0, {bases[0]: 1})), is_collective=False, unit=unit)  # fmt: skip
+        for rank in self._ranks() if unit == WORK else [self.terms.rank()]:
+            place = offset.plus(linear(WORD, 0, {bases[0]: 1}))
+            place = place.plus(self.terms.of_rank(rank).as_type(WORD)) if self.terms.ranks > 1 else place
+            self.effects.put(here, kind, "tensor", CELL * columns, CELL, CELL, "weak", place, is_collective=False,
+                             unit=unit)  # fmt: skip
         return True
 
     def _multiply(self, here: Here, match: Match) -> bool:
@@ -121,7 +135,9 @@ class TensorMemory:
         if not bits.is_constant:
             raise UnsupportedError(here.at, "the instruction descriptor is not a constant")
         found = InstructionDescriptor.decode(bits.constant, modifiers.kind.partition("::")[2])
-        sides = (("a_desc", found.rows, found.transpose_a), ("b_desc", found.columns, found.transpose_b))
+        share = self.terms.ranks  # of rows, each block has a part
+        sides = (("a_desc", found.rows // share, found.transpose_a),
+                 ("b_desc", found.columns // share, found.transpose_b))  # fmt: skip
         for name, rows, is_across in sides:
             self._read(here, match, name, rows, is_across, 2)
         if is_scaled:
@@ -133,8 +149,8 @@ class TensorMemory:
                 self._put(here, "load", address, -(-rows // BAND), WORK)
         address = self.effects.asynchronous.address(here, match, "d", WORD)
         is_put = self._put(here, "update", address, found.columns, WORK)
-        if is_put:
-            here.segment.accesses[-1].form = (modifiers.kind, found.rows, found.columns)
+        for access in here.segment.accesses[-share:] if is_put else ():
+            access.form = (modifiers.kind, found.rows, found.columns)
         return is_put
 
     def _read(self, here: Here, match: Match, name: str, rows: int, is_across: bool, chunks: int) -> None:
@@ -145,7 +161,9 @@ class TensorMemory:
         if matrix is None:  # the stage of a ring, for one, is found in a later round
             matrix = self.effects.registers.symbol(f"the descriptor `{name}`", here.at, here.loops, LONG), 16
         address, bytes = matrix
-        self.effects.put(here, "load", "shared", bytes, 16, 1, "weak", address, is_collective=False, unit=WORK)
+        for rank in self._ranks():
+            place = address.plus(self.terms.of_rank(rank).as_type(address.type)) if self.terms.ranks > 1 else address
+            self.effects.put(here, "load", "shared", bytes, 16, 1, "weak", place, is_collective=False, unit=WORK)
         self._covered = (self._where(here) if here.guard == TRUE else None, len(self.notes.events))
 
     def _copy(self, here: Here, match: Match) -> bool:
@@ -169,7 +187,7 @@ class TensorMemory:
 
     def _free(self, here: Here, match: Match) -> bool:
         columns = self.effects.operand(here, match, "columns")
-        if columns is None or not columns.is_constant or here.loops:
+        if columns is None or not columns.is_constant or here.loops or not self._is_of_all_blocks(here):
             return False
         is_put = self._put(here, "store", self.effects.operand(here, match, "taddr"), columns.constant, "")
         here.segment.accesses[-1].alike = LANES
@@ -181,11 +199,14 @@ class TensorMemory:
 
     def _commit(self, here: Here, match: Match) -> bool:
         """Note an arrival that comes when the MMAs of this thread so far are complete."""
-        if "mask" in {one.name for one in match.expected} or match.candidate.modifiers.read:
+        if match.candidate.modifiers.read:
             return False
-        address = self.effects.access(here, match, "mbar", "update", "shared", 8, STRONG, "phase")
+        is_for_more = "mask" in {one.name for one in match.expected}
         where, epoch = self._covered
-        is_near = where == self._where(here)
-        self.notes.event("arrive", here, address=address, value=linear(WORD, 1), covers=epoch if is_near else 0)
-        here.segment.accesses[-1].epoch = len(self.notes.events)
+        covers = epoch if where == self._where(here) else 0
+        blocks = self.effects.asynchronous.blocks(here, match) if is_for_more else [(None, here)]
+        for rank, there in blocks:
+            address = self.effects.access(there, match, "mbar", "update", "shared", 8, STRONG, "phase", rank)
+            self.notes.event("arrive", there, address=address, value=linear(WORD, 1), covers=covers)
+            here.segment.accesses[-1].epoch = len(self.notes.events)
         return True
