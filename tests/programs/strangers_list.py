@@ -264,11 +264,11 @@ JUDGED: dict[str, dict[str, str]] = {
     },
     "multi-gpu-programming-models/multi_threaded_copy": {
         "wrong-direction jacobi.cu:": "right: no `#pragma omp barrier` between `cudaMalloc` of one thread's array and "
-        "the other's copy to it, whose pointer is still null",
+        "the other's copy to it, whose address is not there yet",
     },
     "multi-gpu-programming-models/multi_threaded_copy_overlap": {
         "wrong-direction jacobi.cu:": "right: no `#pragma omp barrier` between `cudaMalloc` of one thread's array and "
-        "the other's copy to it, whose pointer is still null",
+        "the other's copy to it, whose address is not there yet",
     },
     "multi-gpu-programming-models/multi_threaded_p2p_opt": {
         "missing-synchronize jacobi.cu:391": "right: the copy of the iteration before reads `l2_norm_bufs[curr].h` on "
