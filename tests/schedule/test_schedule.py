@@ -16,6 +16,7 @@ from tests.schedule.algorithms import (
     causal_sums,
     convolution,
     gemv,
+    gemv_transposed,
     linear_of_eights,
     matmul,
     matmul_of_halves,
@@ -336,6 +337,14 @@ def test_the_estimate_knows_which_step_is_faster():
     except PtxError as problem:
         pytest.skip(str(problem))
     assert apart.seconds > together.seconds
+
+
+def test_no_group_is_waited_for_where_copies_are_of_less_than_four_bytes():
+    s = schedule(gemv_transposed).tile(j=32).blocks().threads("j.1").tile(i=4).stage("a", in_="shared")
+    text = str(s.pipeline(stages=3).check(seeds=1, symbolic=False, m=21, n=40))
+    assert "cp.async" not in text
+    assert "until the copies" not in text
+    assert "cp.async.wait_group" in str(s.copy().vectorize("a", 2).kernel(n=32))
 
 
 def test_blocks_of_a_cluster_share_a_sum():

@@ -11,7 +11,7 @@ from ptxlab.schedule.address import FILL, Below, Value
 from ptxlab.schedule.elements import load_bits, split_bits, store_bits
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.tree import BYTES, Buffer, Fill, Leaf, reads
-from ptxlab.schedule.walk import chunks
+from ptxlab.schedule.walk import chunks, runs_ahead
 from ptxlab.schedule.writing import Portion, Writing
 
 BATCH = 16  # registers that are loaded before the first of them is stored
@@ -137,7 +137,7 @@ def write_fill(w: Writing, fill: Fill) -> None:
     w.at(statement)
     box = " x ".join(map(str, buffer.shape))
     w.comment(f"{box} of {array} to shared memory", buffer.stage.step)
-    runs = buffer.slots > 1 and size >= 4
+    runs = runs_ahead(w.plan, buffer)
     slot = FILL if buffer.slots > 1 and fill.iteration is None else ""
     waiting: list[tuple[Any, list[Value], Value]] = []
     some_iteration, hint = during(w, fill), w.hint(array)

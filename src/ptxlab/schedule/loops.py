@@ -15,6 +15,7 @@ from ptxlab.schedule.copies import source_of, write_fill
 from ptxlab.schedule.operands import position, write_keep
 from ptxlab.schedule.pieces import write_collect, write_deposit
 from ptxlab.schedule.statements import Store
+from ptxlab.schedule.walk import runs_ahead
 from ptxlab.schedule.writing import Writing
 
 
@@ -51,6 +52,8 @@ def _node(w: Writing, node: tree.Node) -> None:
             _advance_ring(w, True)
             for place in [p for p in w.addresses.known if isinstance(p, Place) and p.slot == READ]:
                 _slot(w, place)
+        case tree.Sync("commit" | "wait") if not any(runs_ahead(w.plan, buffer) for buffer in w.plan.buffers):
+            pass
         case tree.Sync("commit"):
             emit("cp.async.commit_group", [])
         case tree.Sync("wait"):

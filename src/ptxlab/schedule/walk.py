@@ -89,6 +89,11 @@ def vector_of(plan: Plan, buffer: Buffer) -> int:
     return width if aligned else 1
 
 
+def runs_ahead(plan: Plan, buffer: Buffer) -> bool:
+    """Whether threads copy a box by `cp.async`, which takes 4 bytes at least; others are loaded and stored."""
+    return buffer.slots > 1 and vector_of(plan, buffer) * BYTES[buffer.element] >= 4
+
+
 @dataclass(frozen=True)
 class Combination:
     """How threads combine a reduction: by shuffles over these distances, then by shared memory over the rest."""
