@@ -52,6 +52,8 @@ def test_arrays_of_a_node_need_a_gpu_of_it() -> None:
         ptxlab.cute.run(print, array)
     with pytest.raises(ValueError, match="`seed` with `on`"):
         ptxlab.cute.run(print, on=array.node[0], seed=1)
+    with pytest.raises(TypeError, match="`on` is a GPU of a node"):
+        ptxlab.cute.run(print, array, on=array.node)
 
 
 def test_what_host_code_may_not_call_is_named() -> None:

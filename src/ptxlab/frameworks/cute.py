@@ -67,6 +67,8 @@ def run(
         raise TypeError(f"`run` takes a function with @cute.jit, not {function!r:.60}")
     how = {name: value for name, value in named.items() if name in OPTIONS}
     own = {name: value for name, value in named.items() if name not in how}
+    if on is not None and not isinstance(on, (Device, Stream)):
+        raise TypeError(f"`on` is a GPU of a node, as `node[0]`, or a stream of one, not {on!r:.60}")
     if on is not None and how:
         raise ValueError(f"`{next(iter(how))}` with `on`: it is an option of `node.synchronize`")
     node = on.node if isinstance(on, Device) else None if on is None else on.device.node
