@@ -208,7 +208,7 @@ def test_groups_that_take_turns(groups: int) -> None:
 
 
 @needs_solver
-@pytest.mark.bulk(one_in=13)
+@pytest.mark.bulk(one_in=30)
 @pytest.mark.parametrize("name", WRONG)
 def test_groups_that_do_not(name: str) -> None:
     found = ptxlab.prove(relay(2, *WRONG[name]), block=96, assume=ASSUMED, replays=False)
