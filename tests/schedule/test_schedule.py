@@ -339,6 +339,12 @@ def test_the_estimate_knows_which_step_is_faster():
     assert apart.seconds > together.seconds
 
 
+def test_a_loop_that_runs_once_overwrites_nothing():
+    s = schedule(matmul, k=5).tile(i=8, j=8).blocks().threads("i.1", "j.1").tile(x=8).stage("a", "b", in_="shared")
+    assert str(s.check(seeds=1, symbolic=False, m=9, n=8)).count("bar.sync") == 1
+    assert str(s.copy(k=9).check(seeds=1, symbolic=False, m=9, n=8)).count("bar.sync") == 2
+
+
 def test_no_group_is_waited_for_where_copies_are_of_less_than_four_bytes():
     s = schedule(gemv_transposed).tile(j=32).blocks().threads("j.1").tile(i=4).stage("a", in_="shared")
     text = str(s.pipeline(stages=3).check(seeds=1, symbolic=False, m=21, n=40))

@@ -179,7 +179,7 @@ class _Derivation:
             after = self.follow(loop.body, dict(entry), held, dry)
             rings = self.plan.state.pipeline.at == loop.part.name
             back = _joined(entry, _shifted(after) if rings and not self.plan.state.prefetch else after)
-            if back == entry and inserted == len(self.placed):
+            if (back == entry and inserted == len(self.placed)) or self.plan.state.count(loop.part) == 1:
                 break
             entry = back
         if rings:
