@@ -15,11 +15,11 @@ import os
 import platform
 import time
 from datetime import date
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-import triton
-import triton.language as tl
 
 import ptxlab
 from ptxlab.measure.machine import commit
@@ -27,24 +27,6 @@ from ptxlab.measure.machine import commit
 BARS = {False: 1.0, True: 2.5}  # seconds by the clock on two cores: without and with detectors
 WARPS = {"sm_80": 4, "sm_90a": 8, "sm_100a": 4}
 TILE, DEPTH, STAGES, GROUP = 128, 64, 3, 8
-
-
-@triton.jit
-def product(a, b, c, n, TILE: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr):  # noqa: N803
-    """A tile of c = a @ b of square matrices, whose size is a multiple of the tile's."""
-    tiles = n // TILE
-    block = tl.program_id(0)
-    first = block // (GROUP * tiles) * GROUP
-    rows = min(tiles - first, GROUP)
-    i = (first + block % (GROUP * tiles) % rows) * TILE + tl.arange(0, TILE)
-    j = block % (GROUP * tiles) // rows * TILE + tl.arange(0, TILE)
-    x = tl.arange(0, DEPTH)
-    total = tl.zeros((TILE, TILE), dtype=tl.float32)
-    for start in range(0, n, DEPTH):
-        left = tl.load(a + i[:, None] * n + (start + x)[None, :])
-        right = tl.load(b + (start + x)[:, None] * n + j[None, :])
-        total = tl.dot(left, right, total)
-    tl.store(c + i[:, None] * n + j[None, :], total.to(tl.float16))
 
 
 def main() -> None:
@@ -72,7 +54,7 @@ def main() -> None:
             print(f"{what:24} {core:6.2f} s of a core, {clock:6.2f} s" + (f" (bar {bar})" if bar else ""), flush=True)
     if given.file is not None:
         about = {"date": date.today().isoformat(), "commit": commit(), "machine": platform.machine()}
-        about |= {"cores": os.cpu_count(), "load": os.getloadavg(), "triton": triton.__version__}
+        about |= {"cores": os.cpu_count(), "load": os.getloadavg(), "triton": version("triton")}
         about |= {"size": given.size, "workers": given.workers, "seconds": "of a core, by the clock"}
         given.file.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
 
@@ -83,6 +65,7 @@ def measure(
     """The seconds of a core and by the clock that one launch takes."""
     blocks = (given.size // TILE) ** 2
     core, clock = time.process_time(), time.perf_counter()
+    product = import_module("kernels.triton_product").product
     ptxlab.triton.run(
         product, (blocks,), a, b, c, given.size, TILE=TILE, DEPTH=DEPTH, GROUP=GROUP, num_stages=STAGES,
         num_warps=WARPS[target], target=target, detectors=detectors, workers=given.workers,
