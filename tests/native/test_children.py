@@ -1,10 +1,13 @@
 """Processes beside this one."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from ptxlab.native import children
 
 GROUP = Path("/proc/self/autogroup")
 
@@ -18,3 +21,19 @@ def test_what_yields_has_its_own_session_yield_and_no_other(own: bool, priority:
     command = [sys.executable, "-c", program]
     found = subprocess.run(command, start_new_session=own, capture_output=True, text=True, check=True).stdout
     assert found.split(maxsplit=1)[1].strip() == (priority or GROUP.read_text().split(maxsplit=1)[1].strip())
+
+
+@pytest.mark.skipif(not GROUP.exists(), reason="needs a Linux that shares a machine between sessions")
+def test_what_may_not_change_that_works_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container whose /proc is read-only, or with /proc files that belong to another user."""
+    asked: list[str] = []
+
+    def refuse(path: Path, text: str) -> None:
+        asked.append(f"{path} {text}")
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "getsid", lambda _: os.getpid())
+    monkeypatch.setattr(os, "nice", lambda _: 19)
+    monkeypatch.setattr(Path, "write_text", refuse)
+    children.yield_to_others()
+    assert asked == [f"{GROUP} 19"]
