@@ -173,6 +173,30 @@ def irregular(folder: Path) -> list[Row]:
     return rows
 
 
+def least_gathers(folder: Path) -> list[Row]:
+    """What gathers take at least: their loop in C with each address compared, and threads that do nothing."""
+    count = 1 << 20
+    rng = np.random.default_rng(0)
+    x, values = rng.random(1 << 15, np.float32), rng.integers(0, 1 << 15, count, np.uint32)
+    nothing = ptxlab.load(KERNELS / "irregular.ptx")["nothing"]
+    names = ["gather_compared", *(["gather_vectors"] if platform.machine() == "x86_64" else [])]
+    plain, found = np.zeros(count, np.float32), {name: np.zeros(count, np.float32) for name in names}
+    loops = {name: _compiled(folder, name, "irregular") for name in ("gather", *names)}
+    samples = in_turns(
+        7,
+        nothing=lambda: nothing.launch(count // 256, 256, [], detectors=False, device="cpu", workers=1),
+        gather=lambda: loops["gather"](x, values, plain, count),
+        **{name: lambda name=name: loops[name](x, values, found[name], count, len(x) - 1) for name in names},
+    )
+    for name in names:
+        assert np.allclose(found[name], plain)
+    fastest = min(names, key=lambda name: statistics.median(samples[name]))
+    return [
+        Row("gathers in C with each address compared", ratio(samples, fastest, "gather"), "times", 1.2, samples=samples),
+        Row("as many threads that do nothing", ratio(samples, "nothing", "gather"), "times", 1.2),
+    ]
+
+
 def tensor_cores() -> list[Row]:
     """512 by 512 by 512 by `mma.sync` with `cp.async` and `ldmatrix`."""
     size = 512
@@ -379,6 +403,7 @@ def main(arguments: list[str]) -> int:
             lambda: sgemm(folder, numba),
             lambda: polynomial(folder),
             lambda: irregular(folder),
+            lambda: least_gathers(folder),
             tensor_cores,
             scaled_tensor_cores,
             products_of_the_gallery,
