@@ -11,7 +11,7 @@ from .intervals import Pair, Reached
 from .lemmas import extents, multiples, products
 from .objects import Group, Object, Objects
 from .polynomials import Poly
-from .questions import Obligation, Questions
+from .questions import Obligation, Questions, obligation
 from .reasons import why
 from .solver import z3
 
@@ -46,9 +46,9 @@ class Bounds:
             return Obligation("bounds", group.lines, "proved", about, argument="ranges")
         self.questions.enter(b, pair, 0, access.path, access.segment.loops, group.values)
         outside = z3.UGE(b.number(group.rank), ranks)
-        if self.questions.clock.check([*b.facts, outside], milliseconds)[0] == "unsat":
-            return Obligation("bounds", group.lines, "proved", about, argument="bit-vectors")
-        return Obligation("bounds", group.lines, "open", about, f"the rank may not be below {ranks}")
+        is_shown = self.questions.clock.check([*b.facts, outside], milliseconds)[0] == "unsat"
+        reason = f"the rank may not be below {ranks}"
+        return obligation("bounds", group.lines, about, is_shown, "bit-vectors", reason)
 
     def _bound(self, group: Group, milliseconds: int) -> Obligation:
         pair = Pair(None, ({}, {}), same_block=True)

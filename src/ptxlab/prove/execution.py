@@ -22,11 +22,11 @@ from .cycles import continues, cyclic_forms, cyclic_term, origin, passes_over
 from .effects import Effects
 from .forms import closed_form, limits_of, most_turns
 from .loops import continued, spread
-from .phases import Threads
 from .registers import Registers
 from .segments import Arrival, Here, Notes, Path, Segment, State, UnsupportedError, joined
 from .solver import Clock
 from .terms import FALSE, MOST_TURNS, TRUE, Loop, Symbol, Terms, atoms_of
+from .threads import Threads
 
 MOST_UNROLLED = 80  # of a loop that runs turn by turn
 MOST_STEPS = 150_000  # instructions, in all

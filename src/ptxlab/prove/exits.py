@@ -9,11 +9,9 @@ from .copies import FREE, PHASED, Pending, pending
 from .execution import Execution
 from .intervals import Pair
 from .lemmas import products
-from .questions import Obligation, Questions
+from .questions import Obligation, Questions, copy_at_exit, obligation
 from .segments import Access, Path, Segment
 from .terms import without_rank
-
-KIND = "exit"
 
 
 def show_exits(execution: Execution, questions: Questions, milliseconds: int) -> Iterator[Obligation]:
@@ -42,11 +40,8 @@ def show_presence(execution: Execution) -> Iterator[Obligation]:
         for is_shown, has, where in ((access.segment not in started, "has started", "before"),
                                      (stays, "has not exited", "after")):  # fmt: skip
             about = f"the block whose shared memory another one accesses {has}"
-            if is_shown:
-                yield Obligation(KIND, (access.line,), "proved", about, argument="barriers of the cluster")
-            else:
-                reason = f"no barrier of the cluster is {where} it"
-                yield Obligation(KIND, (access.line,), "open", about, reason, f"put a `barrier.cluster` {where} it")
+            reason, help = f"no barrier of the cluster is {where} it", f"put a `barrier.cluster` {where} it"
+            yield obligation("exit", (access.line,), about, is_shown, "barriers of the cluster", reason, help)
 
 
 def _reached(start: Segment) -> set[Segment]:
@@ -73,11 +68,3 @@ def _may_exit(one: Pending, exit: Path, questions: Questions, milliseconds: int)
         questions.enter(t, pair, thread, path, loops, [])
         facts += t.facts
     return questions.clock.check([*facts, *space.lemmas(products(space)), *space.facts], milliseconds)[0] != "unsat"
-
-
-def copy_at_exit(lines: tuple[int, ...], is_shown: bool, argument: str) -> Obligation:
-    """That a copy is complete when its thread exits."""
-    about = "an asynchronous operation on shared memory is complete when the kernel ends"
-    if is_shown:
-        return Obligation(KIND, lines, "proved", about, argument=argument)
-    return Obligation(KIND, lines, "open", about, "no wait for it is shown on every path", "wait for it before `ret`")

@@ -11,11 +11,9 @@ from collections.abc import Iterator, Mapping
 from ptxlab.flow.expressions import Atom, Linear, linear
 from ptxlab.flow.symbolic import LONG
 
-from .questions import Obligation, Questions
+from .questions import Obligation, Questions, obligation
 from .segments import Path
 from .terms import MOST_TURNS, TRUE, Loop, Terms
-
-KIND = "loop"
 
 
 def show_loop(loop: Loop, terms: Terms, questions: Questions, milliseconds: int) -> Iterator[Obligation]:
@@ -42,10 +40,8 @@ def show_loop(loop: Loop, terms: Terms, questions: Questions, milliseconds: int)
     for claims, path, loops, when in steps:
         about = f"registers and turns of a loop are what they are taken to be, {when}"
         open = [one for one in claims if one != TRUE]
-        if all(one is not None and questions.holds(one, path, loops, (), milliseconds) for one in open):
-            yield Obligation(KIND, (loop.line,), "proved", about, argument="induction")
-        else:
-            yield Obligation(KIND, (loop.line,), "open", about, "the solver does not show it")
+        is_shown = all(one is not None and questions.holds(one, path, loops, (), milliseconds) for one in open)
+        yield obligation("loop", (loop.line,), about, is_shown, "induction", "the solver does not show it")
 
 
 def _is(terms: Terms, form: Linear, turn: Mapping[Atom, Linear], value: Linear | None) -> Linear | None:

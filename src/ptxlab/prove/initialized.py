@@ -20,7 +20,7 @@ from .execution import Execution
 from .intervals import Pair, Reached
 from .loops import decisive
 from .objects import Group, Objects
-from .questions import Obligation, Questions
+from .questions import Obligation, Questions, obligation
 from .segments import Access, Segment
 from .solver import z3
 from .terms import AXES, Loop, Terms, is_thread_index, leaves
@@ -64,12 +64,11 @@ class Initialized:
             over = self.questions.in_time(KIND, group.lines, about)
             if over is not None:
                 yield over
-            elif self._has_mbarriers:  # a store that comes first in the flow may wait for a read
-                yield Obligation(KIND, group.lines, "open", about, "what mbarriers order is not followed here")
-            elif self._is_written(group, milliseconds):
-                yield Obligation(KIND, group.lines, "proved", about, argument="bit-vectors, all stores before")
-            else:
-                yield Obligation(KIND, group.lines, "open", about, "for some byte no store before it is found")
+                continue
+            is_shown, reason = False, "what mbarriers order is not followed here"
+            if not self._has_mbarriers:  # a store that comes first in the flow may wait for a read
+                is_shown, reason = self._is_written(group, milliseconds), "for some byte no store before it is found"
+            yield obligation(KIND, group.lines, about, is_shown, "bit-vectors, all stores before", reason)
 
     def _joined(self) -> list[_Store]:
         """The stores; two that differ in one decision only, which one takes and the other does not, are one."""

@@ -23,7 +23,7 @@ from .lemmas import products, quotients
 from .loops import decisive
 from .objects import Group, Objects
 from .polynomials import Poly
-from .questions import Obligation, Questions
+from .questions import Obligation, Questions, obligation
 from .races import Races
 from .solver import z3
 from .terms import FALSE, MOST_TURNS, is_size, leaves
@@ -96,11 +96,9 @@ class Once:
         status, _ = self.questions.clock.check(
             [*facts, *space.lemmas(products(space), quotients(space)), *space.facts], milliseconds
         )
-        if status == "unsat":
-            return Obligation(KIND, lines, "proved", about, argument="integers, the thread of each element")
         reason = "for some element no thread is found that writes it"
         help = f"say how long `{name}` is and how the grid follows from the sizes with `--assume`"
-        return Obligation(KIND, lines, "open", about, reason, help)
+        return obligation(KIND, lines, about, status == "unsat", "integers, the thread of each element", reason, help)
 
     def _missed(self, number: int, group: Group, element: Poly, size: int, space: Space) -> list[Any]:
         """That the thread which is guessed to write an element by some store does not."""

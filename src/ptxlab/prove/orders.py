@@ -17,10 +17,11 @@ from ptxlab.flow.expressions import Atom, Linear, linear
 from .copies import FREE, PHASED, pending
 from .effects import BARRIERS
 from .execution import Execution
-from .phases import Arriver, Threads, Visit, loop_of, mbarriers
+from .phases import Arriver, Visit, loop_of, mbarriers
 from .relays import Relay, relays
 from .segments import Access, Event, UnsupportedError
 from .terms import Loop, Symbol, is_own_rank, is_thread_index, is_uniform, leaves, without_rank
+from .threads import Threads
 
 LEAST = -256  # a distance below it is one of a cycle
 # What the asynchronous proxy does, by what completes it.

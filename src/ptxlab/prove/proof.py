@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from .barriers import Barriers
 from .bounds import Bounds
 from .execution import Execution
-from .exits import copy_at_exit, show_exits, show_presence
+from .exits import show_exits, show_presence
 from .induction import show_loop
 from .initialized import Initialized
 from .objects import Object, Objects
 from .once import Once
 from .orders import PROXY, Orders, split
-from .questions import Obligation, Questions
+from .questions import Obligation, Questions, copy_at_exit
 from .races import Races
 from .reasons import unknown_address
 from .rings import Rings, show_circles

@@ -40,6 +40,22 @@ class Obligation:
     """Tries to show it once more, perhaps with other contracts."""
 
 
+def obligation(
+    kind: str, lines: tuple[int, ...], about: str, is_shown: bool, argument: str, reason: str, help: str = ""
+) -> Obligation:
+    """What was to be shown, by an argument if it was, with the reason if it was not."""
+    if is_shown:
+        return Obligation(kind, lines, "proved", about, argument=argument)
+    return Obligation(kind, lines, "open", about, reason, help)
+
+
+def copy_at_exit(lines: tuple[int, ...], is_shown: bool, argument: str) -> Obligation:
+    """That a copy is complete when its thread exits."""
+    about = "an asynchronous operation on shared memory is complete when the kernel ends"
+    reason, help = "no wait for it is shown on every path", "wait for it before `ret`"
+    return obligation("exit", lines, about, is_shown, argument, reason, help)
+
+
 class Questions:
     """What is the same in all questions: the threads, and what is assumed of sizes, lengths and the grid."""
 
@@ -57,7 +73,7 @@ class Questions:
         """None as long as there is time; what is not shown after that."""
         if not self.clock.is_over:
             return None
-        return Obligation(kind, lines, "open", about, "the time for the proof is over", "raise `--timeout`")
+        return obligation(kind, lines, about, False, "", "the time for the proof is over", "raise `--timeout`")
 
     def forget(self) -> None:
         """Forget what was shown not to wrap: the contracts are others now."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from ptxlab.flow.expressions import Atom, Linear, linear
 from ptxlab.flow.symbolic import LONG
 
-from .questions import Obligation, Questions
+from .questions import Obligation, Questions, obligation
 from .segments import Access, Event, UnsupportedError
 from .terms import Loop, Symbol, leaves
 
@@ -205,6 +205,5 @@ def show_relay(relay: Relay, orders: Orders, questions: Questions, milliseconds:
     about = "each group of threads passes over the turns of the others"
     lines = tuple(dict.fromkeys(ring.line for ring in relay.inner))
     pairs = zip(relay.loops, relay.inner, strict=True)
-    if all(is_same_length(orders, pair, relay, questions, milliseconds) for pair in pairs):
-        return Obligation("mbarrier", lines, "proved", about, argument="integers, one thread")
-    return Obligation("mbarrier", lines, "open", about, "it may be another number of turns")
+    is_shown = all(is_same_length(orders, pair, relay, questions, milliseconds) for pair in pairs)
+    return obligation("mbarrier", lines, about, is_shown, "integers, one thread", "it may be another number of turns")

@@ -17,10 +17,9 @@ from itertools import pairwise
 from ptxlab.flow.expressions import Atom, Linear, linear
 from ptxlab.flow.symbolic import LONG
 
-from .exits import copy_at_exit
 from .orders import Before, Orders, turns_of
 from .phases import Arriver, Mbarrier, Visit, clock
-from .questions import Obligation, Questions
+from .questions import Obligation, Questions, copy_at_exit, obligation
 from .relays import Relay, is_same_length, show_relay
 from .segments import Access, Event, Path
 from .terms import MOST_TURNS, TRUE, Loop, Symbol
@@ -417,10 +416,7 @@ def in_turns(relays: Sequence[Relay], event: Event, other: Event, distance: int)
 
 def said(about: str, is_shown: bool, events: Sequence[Event], argument: str, reason: str) -> Obligation:
     """What was to be shown of events, and whether it was."""
-    lines = tuple(dict.fromkeys(event.line for event in events))
-    if is_shown:
-        return Obligation(KIND, lines, "proved", about, argument=argument)
-    return Obligation(KIND, lines, "open", about, reason)
+    return obligation(KIND, tuple(dict.fromkeys(one.line for one in events)), about, is_shown, argument, reason)
 
 
 def _count(arriver: Arriver, phase: int) -> int:

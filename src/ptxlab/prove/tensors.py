@@ -12,7 +12,7 @@ from .execution import Execution
 from .intervals import Pair
 from .lemmas import dividends, products, quotients
 from .polynomials import Poly
-from .questions import Obligation, Questions
+from .questions import Obligation, Questions, obligation
 from .segments import TensorAccess
 from .solver import z3
 from .terms import signed
@@ -60,6 +60,5 @@ class Tensors:
         where = "a block" if same_block else "different blocks"
         about = f"boxes of the tensor of `{one.map}` that copies of {where} write are apart"
         lines = tuple(dict.fromkeys((one.line, other.line)))
-        if status == "unsat":
-            return Obligation("race global", lines, "proved", about, argument="integers, two threads")
-        return Obligation("race global", lines, "open", about, "two copies may write the same elements")
+        return obligation("race global", lines, about, status == "unsat", "integers, two threads",
+                          "two copies may write the same elements")  # fmt: skip

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from ptxlab.check.launch import registers_at_start
 
 from .execution import Execution
-from .phases import Threads
-from .questions import Obligation
+from .questions import Obligation, obligation
 from .segments import Event, UnsupportedError
+from .threads import Threads
 
-KIND = "registers"
 RAISE, LOWER = "raise", "lower"
 WAITS = ("wait", "part", "barrier")
 
@@ -40,13 +39,8 @@ def show_registers(execution: Execution) -> Iterator[Obligation]:
     raised = [event.number for event in changes if event.kind == RAISE]
     is_early = all(_is_early(execution, threads, event, mask, raised)
                    for event, (mask, _) in places.items() if event.kind == LOWER)  # fmt: skip
-    if left >= 0 and is_early:
-        yield Obligation(KIND, lines, "proved", about, argument="counted")
-    else:
-        reason = (
-            "other warps do not give enough back" if left < 0 else "other warps may wait before they give some back"
-        )
-        yield Obligation(KIND, lines, "open", about, reason)
+    reason = "other warps do not give enough back" if left < 0 else "other warps may wait before they give some back"
+    yield obligation("registers", lines, about, left >= 0 and is_early, "counted", reason)
 
 
 def _is_early(execution: Execution, threads: Threads, lower: Event, mask: int, raised: list[int]) -> bool:
