@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import ptxlab
-from ptxlab.prove import solver
+from ptxlab.prove.theories import solver
 
 needs_solver = pytest.mark.skipif(
     solver.z3 is None, reason="the solver is not installed: `pip install 'ptxlab[prove]'`"

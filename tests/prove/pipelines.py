@@ -33,7 +33,7 @@ from ptxlab.kernels.wgmma_steps.parts import Shape
 from ptxlab.learn import text_of
 from ptxlab.measure import Launch
 from ptxlab.measure.data import Blank
-from ptxlab.prove.replay import is_ruled_out
+from ptxlab.prove.answers.replay import is_ruled_out
 from tests.prove.pool import results
 
 SCHEDULES = 3

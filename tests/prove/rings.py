@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import ptxlab
-from ptxlab.prove.replay import WRONG
+from ptxlab.prove.answers.replay import WRONG
 from tests.prove.pool import results
 
 COUNTS = (1, 2, 3, 5, 8, 13)

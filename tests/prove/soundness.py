@@ -25,7 +25,7 @@ import numpy as np
 
 import ptxlab
 from ptxlab.measure.machine import commit
-from ptxlab.prove.replay import WRONG
+from ptxlab.prove.answers.replay import WRONG
 from tests.prove.pool import results
 from tests.prove.programs import make
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.prove.replay import is_ruled_out
+from ptxlab.prove.answers.replay import is_ruled_out
 from tests.prove.kernels import needs_solver
 
 KERNEL = """.version 8.6

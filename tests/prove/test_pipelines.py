@@ -10,7 +10,7 @@ import pytest
 import ptxlab
 from ptxlab.kernels.parts.shapes import Shape as GemmShape
 from ptxlab.learn import text_of
-from ptxlab.prove import solver
+from ptxlab.prove.theories import solver
 from tests.prove.pipelines import LONG, PIPELINES, SIZES, gemm, judge, mutants
 
 pytestmark = pytest.mark.skipif(solver.z3 is None, reason="Z3 is not installed: `pip install 'ptxlab[prove]'`")

@@ -15,7 +15,8 @@ from click.testing import CliRunner
 import ptxlab
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.measure.data import Host
-from ptxlab.prove import ContractError, MissingSolverError, solver
+from ptxlab.prove import ContractError, MissingSolverError
+from ptxlab.prove.theories import solver
 from ptxlab.report import Source
 from tests.prove.kernels import kernel, needs_solver
 
@@ -164,7 +165,7 @@ def test_a_form_that_does_not_hold_is_not_proved(monkeypatch: pytest.MonkeyPatch
     """Forms of registers in a loop are guesses: a wrong one is found by induction."""
     body = "mov.u32 %r1, 0;\nloop: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, %n; @%p1 bra loop;"
     body += " and.b32 %r2, %r1, 31; mov.u32 %r3, tile; mad.lo.u32 %r3, %r2, 4, %r3; ld.shared.u32 %r4, [%r3];"
-    execution = import_module("ptxlab.prove.execution")
+    execution = import_module("ptxlab.prove.execution.execution")
     right = execution.closed_form
     assert ptxlab.prove(kernel(body), replays=False).level == "proved"
     monkeypatch.setattr(execution, "closed_form", lambda *given: None if right(*given) is None else given[1])
@@ -267,7 +268,7 @@ def test_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
         raise ArgumentError("argument 1: KeyboardInterrupt: ")
 
-    monkeypatch.setattr(import_module("ptxlab.prove.proving")._Proving, "verdict", interrupted)
+    monkeypatch.setattr(import_module("ptxlab.prove.answers.proving")._Proving, "verdict", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ptxlab.prove(kernel(""))
 

@@ -12,7 +12,7 @@ import pytest
 import ptxlab
 from ptxlab.kernels.wgmma_steps import product
 from ptxlab.kernels.wgmma_steps.parts import Shape
-from ptxlab.prove import solver
+from ptxlab.prove.theories import solver
 from tests.prove.rings import ASSUMED, judge, ring
 
 pytestmark = pytest.mark.skipif(solver.z3 is None, reason="Z3 is not installed: `pip install 'ptxlab[prove]'`")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptxlab.prove import solver
+from ptxlab.prove.theories import solver
 from tests.prove import expressions
 from tests.prove.soundness import judge
 

@@ -1,0 +1,236 @@
+"""Contracts: what a proof may assume of the arguments and the grid, as people write it.
+
+`n <= len(x)`, `grid.x * 128 == n`, `k % 4 == 0`: integers without bounds, names of parameters, `len` of an array in its
+elements, `grid` and `block` with `.x`, `.y` and `.z`, and Python's arithmetic, comparisons, `and`, `or`, `not`.
+
+From an example launch, contracts are guessed that it meets: what an array's length is a product of. A guess that makes
+the proof go through is one of its assumptions, and is said.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from keyword import iskeyword
+from math import prod
+from typing import Any
+
+from ptxlab.prove.terms.terms import AXES, LARGEST
+from ptxlab.prove.theories.integers import Space
+from ptxlab.prove.theories.polynomials import Poly
+from ptxlab.prove.theories.solver import z3
+
+MOST_FACTORS = 3
+SHORTEST = 8  # a size that has a guessed limit
+WIDEST = 16  # elements of a vector
+
+
+class ContractError(ValueError):
+    """A contract that can't be read."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """The numbers of a launch: integer arguments and lengths of arrays by name, and the grid."""
+
+    numbers: Mapping[str, int]
+    lengths: Mapping[str, int]
+    sizes: Mapping[str, int]
+    """Bytes of an element of each array."""
+    grid: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names that a contract may use."""
+
+    scalars: frozenset[str]
+    arrays: frozenset[str]
+    block: tuple[int, int, int]
+
+    def contract(self, text: str) -> Callable[[Space], Any]:
+        """A contract as a formula in a space of variables."""
+        try:
+            parsed = ast.parse(_without_keywords(text.strip(), self.scalars | self.arrays), mode="eval").body
+        except SyntaxError:
+            raise ContractError(f"prove: `{text}` is not an expression") from None
+        self._condition(parsed, text, _EMPTY)  # what is wrong with it is said before anything is proved
+        return lambda space: self._condition(parsed, text, space)
+
+    def fixed(self, text: str) -> tuple[str, int] | None:
+        """The variable that a contract says is a number, as `grid.y == 1`, with the number."""
+        match ast.parse(_without_keywords(text.strip(), self.scalars | self.arrays), mode="eval").body:
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=int() as number)]):
+                names = list(self._number(left, text, _EMPTY).terms.items())
+                if (
+                    len(names) == 1
+                    and names[0][1] == 1
+                    and len(names[0][0]) == 1
+                    and not names[0][0][0].startswith("#")
+                ):
+                    return names[0][0][0], number
+        return None
+
+    def _condition(self, node: ast.expr, text: str, space: Space) -> Any:
+        match node:
+            case ast.Constant(value=bool() as value):
+                return z3.BoolVal(value)
+            case ast.BoolOp(op=op, values=values):
+                join = z3.And if isinstance(op, ast.And) else z3.Or
+                return join(*(self._condition(one, text, space) for one in values))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return z3.Not(self._condition(operand, text, space))
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                numbers = [self._number(one, text, space) for one in (left, *others)]
+                pairs = zip(ops, numbers, numbers[1:], strict=False)
+                return z3.And(*(self._compared(op, a, b, text, space) for op, a, b in pairs))
+        raise ContractError(f"prove: `{ast.unparse(node)}` in `{text}` is not a condition")
+
+    @staticmethod
+    def _compared(op: ast.cmpop, a: Poly, b: Poly, text: str, space: Space) -> Any:
+        match op:
+            case ast.LtE():
+                return space.at_most(a, b)
+            case ast.Lt():
+                return z3.Not(space.at_most(b, a))
+            case ast.GtE():
+                return space.at_most(b, a)
+            case ast.Gt():
+                return z3.Not(space.at_most(a, b))
+            case ast.Eq():
+                return space.equal(a, b)
+            case ast.NotEq():
+                return z3.Not(space.equal(a, b))
+        raise ContractError(f"prove: a comparison in `{text}` is not understood")
+
+    def _number(self, node: ast.expr, text: str, space: Space) -> Poly:
+        match node:
+            case ast.Constant(value=int() as value):
+                return Poly.of(value)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return Poly.of(-1).times(self._number(operand, text, space))
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() as op, right=right):
+                a, b = self._number(left, text, space), self._number(right, text, space)
+                return a.times(b) if isinstance(op, ast.Mult) else a.plus(b, 1 if isinstance(op, ast.Add) else -1)
+            case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod() as op, right=ast.Constant(value=int() as by)) if (
+                by > 0
+            ):
+                return space.divided(self._number(left, text, space), by)[isinstance(op, ast.Mod)]
+            case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod() as op, right=right):
+                a, b = self._number(left, text, space), self._number(right, text, space)
+                return space.euclid(a, b)[isinstance(op, ast.Mod)]
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+                return _variable(f"len({self.known(name, self.arrays, text)})", space)
+            case ast.Attribute(value=ast.Name(id="grid" | "gridDim"), attr="x" | "y" | "z" as axis):
+                return _variable(f"%nctaid.{axis}", space)
+            case ast.Attribute(value=ast.Name(id="block" | "blockDim"), attr="x" | "y" | "z" as axis):
+                return Poly.of(self.block[AXES.index(axis)])
+            case ast.Name(id=name):
+                return _variable(self.known(name, self.scalars, text), space)
+        raise ContractError(f"prove: `{ast.unparse(node)}` in `{text}` is not understood")
+
+    def known(self, name: str, names: frozenset[str], text: str) -> str:
+        """A name, if it is one of those that are meant."""
+        if name not in names:
+            listed = ", ".join(f"`{one}`" for one in sorted(names)) or "none"
+            what = "an array" if names is self.arrays else "an integer parameter"
+            raise ContractError(f"prove: `{name}` in `{text}` is not {what}; expected one of {listed}")
+        return name
+
+
+def ranges_of(texts: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """What parameters are at least and at most, of conditions that say no more than that.
+
+    >>> ranges_of(["k >= 1", "0 < n", "n <= len(x)", "n < 64"])
+    {'k': (1, 2147483647), 'n': (1, 63)}
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for text in texts:
+        parts = re.fullmatch(r"\s*([A-Za-z_$]\w*)\s*([<>]=?)\s*(\d+)\s*", text)
+        name, sign, number = parts.groups() if parts else ("", "", "0")
+        if parts is None and (parts := re.fullmatch(r"\s*(\d+)\s*([<>]=?)\s*([A-Za-z_$]\w*)\s*", text)) is not None:
+            number, sign, name = parts.groups()
+            sign = sign.translate({ord("<"): ">", ord(">"): "<"})
+        low, high = found.get(name, (0, LARGEST))
+        step = int("=" not in sign)
+        if sign.startswith(">"):
+            found[name] = max(low, int(number) + step), high
+        elif name:
+            found[name] = low, min(high, int(number) - step)
+    return found
+
+
+def _without_keywords(text: str, names: frozenset[str]) -> str:
+    """The text with fullwidth letters in parameters' names that Python reserves; Python reads a name as plain ones.
+
+    >>> ast.unparse(ast.parse(_without_keywords("len(in) > n", frozenset({"in", "n"}))))
+    'len(in) > n'
+    """
+    reserved = [name for name in names if iskeyword(name)]
+    if not reserved:
+        return text
+    wide = {ord(letter): ord(letter) + 0xFEE0 for name in reserved for letter in name}
+    return re.sub(rf"\b({'|'.join(reserved)})\b", lambda found: found[0].translate(wide), text)
+
+
+def _variable(name: str, space: Space) -> Poly:
+    return (
+        space.variable(name, 0, MOST) if space is _EMPTY else space.variable(name, *space.bounds.get(name, (0, MOST)))
+    )
+
+
+MOST = (1 << 63) - 1
+_EMPTY = Space()
+
+
+def length_guesses(name: str, example: Example, block: tuple[int, int, int]) -> Iterator[str]:
+    """What the length of an array may be a product of: sizes above 1, the grid, any sizes; or the number that it is."""
+    length = example.lengths[name]
+    sizes = {one: value for one, value in example.numbers.items() if value > 1}
+    blocks = {f"grid.{axis}": extent for axis, extent in zip(AXES, example.grid, strict=True)}
+    threads = prod(block)
+    pools = [sizes, sizes | {one: extent for one, extent in blocks.items() if extent > 1 or one == "grid.x"}]
+    pools.append({one: value for one, value in example.numbers.items() if value > 0} | {"grid.x": blocks["grid.x"]})
+    seen: set[str] = set()
+    for pool in pools:
+        for count in range(1, MOST_FACTORS + 1):
+            for chosen in combinations_with_replacement(sorted(pool), count):
+                product = prod(pool[one] for one in chosen)
+                if product and length % product == 0:
+                    factor = length // product
+                    if factor != 1 and (pool is sizes or factor % threads) and factor > 64:
+                        continue
+                    text = f"len({name}) == " + " * ".join([*([str(factor)] if factor != 1 else []), *chosen])
+                    if text not in seen:
+                        seen.add(text)
+                        yield text
+    yield f"len({name}) == {length}"
+
+
+def grid_guesses(example: Example, block: tuple[int, int, int]) -> Iterator[str]:
+    """How the grid may follow from the sizes: as many blocks as cover them."""
+    for axis, extent in zip(AXES, example.grid, strict=True):
+        for name, value in sorted(example.numbers.items()):
+            if value > 1 and (extent > 1 or (axis == "x" and len(example.numbers) == 1)):
+                tiles = sorted({1 << n for n in range(13)} | {threads * n for threads in block for n in (1, 2, 4, 8)})
+                tile = next((one for one in tiles if -(-value // one) == extent), None)
+                if tile is not None:
+                    yield f"(grid.{axis} - 1) * {tile} < {name}"
+
+
+def multiple_guesses(example: Example) -> Iterator[str]:
+    """Which powers of two sizes may be multiples of, as vectors of 16 bytes need it."""
+    for name, value in sorted(example.numbers.items()):
+        power = min(value & -value, WIDEST)
+        if value > 1 and power > 1:
+            yield f"{name} % {power} == 0"
+
+
+def least_guesses(example: Example) -> Iterator[str]:
+    """Which powers of two sizes may be at least, as kernels for rows of a certain length need it."""
+    for name, value in sorted(example.numbers.items()):
+        if value >= SHORTEST:
+            yield f"{name} >= {1 << value.bit_length() - 1}"

@@ -1,0 +1,233 @@
+"""What instructions do besides writing registers: accesses to memory, barriers, warp collectives."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ptxlab import ir
+from ptxlab.flow.expressions import Linear, linear
+from ptxlab.flow.symbolic import WORD
+from ptxlab.isa import Match
+from ptxlab.isa.types import Type
+from ptxlab.prove.terms.terms import TRUE, is_certain, without_rank
+
+from .alike import Alike
+from .asynchronous import Asynchronous
+from .registers import UNCHANGED, Registers
+from .segments import Access, Decision, Here, Notes, Path, Segment, UnsupportedError, joined
+from .tensor_memory import Allocation
+
+VISIBLE = ("shared", "global", "const")  # to all threads of a block
+BARRIERS = 16  # of a block, by their numbers
+INITIALIZED = "mbarrier_init.cluster"  # a fence that makes mbarriers visible to the cluster
+PROXY = "proxy"  # of a fence between the proxies, before the state space that it is for
+
+
+class Effects:
+    """Notes what the instructions of a kernel do."""
+
+    def __init__(self, registers: Registers, notes: Notes) -> None:
+        self.registers, self.notes = registers, notes
+        self.facts, self.terms = registers.facts, registers.terms
+        self.asynchronous = Asynchronous(self)
+        self._alike = Alike(self.facts, self.terms)
+        self._plain: dict[int, bool] = {}
+        self._awaited: set[int] = set()
+        """Where threads wait at the barrier of the cluster that have arrived just before."""
+        registers.is_synchronized = self._is_synchronized
+
+    def happen(self, here: Here) -> Segment:
+        """Note what an instruction does; the segment after it."""
+        at = here.at
+        match, text = self.facts.matches[at], self.facts.instructions[at].opcode.text
+        if match is None or match.effects.undefines:
+            raise UnsupportedError(at, f"`{text}` is not followed")
+        if self._is_plain(match):
+            return here.segment
+        effects = match.effects
+        if effects.barrier is not None:
+            return self._barrier(here, match)
+        if effects.does("textures", "look_up") and not effects.accesses:
+            self.notes.reads_textures = True
+            return here.segment
+        fenced = frozenset(
+            space for fence, _, space in (one.partition(".") for one in effects.fences) if fence == PROXY
+        )
+        fenced |= {INITIALIZED} & set(effects.fences)
+        if fenced:
+            self.notes.event("fence", here, spaces=fenced)
+        if effects.more_registers or effects.fewer_registers:
+            count = self.operand(here, match, "count")
+            assert count is not None
+            self.notes.event("raise" if effects.more_registers else "lower", here, bytes=count.constant)
+        segment = self._collective(here, match) if effects.converges else here.segment
+        if effects.steps:
+            return self.asynchronous.happen(here._replace(segment=segment), match)
+        for access in effects.accesses:
+            if access.space == "param" or access.kind not in ("load", "store", "update"):
+                continue
+            if access.is_async or access.bytes is None or (access.kind == "update" and effects.converges):
+                raise UnsupportedError(at, f"`{text}` is not followed")
+            address = self.access(here, match, access.operand, access.kind, access.space, access.bytes, access.order)
+            if access.order in UNCHANGED and here.segment.accesses[-1].space in VISIBLE:
+                self._alike.addresses[at] = address, here.loops
+            if access.kind == "store" and not effects.converges:  # lanes store parts of what others give
+                here.segment.accesses[-1].alike = self._alike.stored(at, match)
+        return segment
+
+    def _is_synchronized(self, allocation: Allocation, path: Path) -> bool:
+        """Whether all threads on a path have passed a barrier after an allocation."""
+        if not set(allocation.path) <= set(path):
+            return False
+        barriers = [one for one in self.notes.events[allocation.epoch :] if one.kind == "barrier" and not one.loops]
+        return any(set(one.path) <= set(path) & set(allocation.path) for one in barriers)
+
+    def _is_plain(self, match: Match) -> bool:
+        """Whether an instruction does nothing but compute."""
+        if id(match) not in self._plain:
+            e = match.effects
+            self._plain[id(match)] = not (e.accesses or e.steps or e.barrier or e.converges or e.fences
+                                          or e.more_registers or e.fewer_registers)  # fmt: skip
+        return self._plain[id(match)]
+
+    def operand(self, here: Here, match: Match, name: str, type: Type = WORD) -> Linear | None:
+        """An operand that is read, by its name in the table."""
+        for operand, expected in zip(self.facts.instructions[here.at].operands, match.expected, strict=True):
+            if expected.name == name and expected.role == "read":
+                return self.registers.read(here.at, operand, type, here.state, here.loops)
+        return None
+
+    def _barrier(self, here: Here, match: Match) -> Segment:
+        at, effects = here.at, match.effects
+        if effects.barrier == "cluster" and here.guard == TRUE:
+            return self._barrier_of_cluster(here, match)
+        if effects.barrier != "block" or not effects.waits:
+            raise UnsupportedError(at, f"`{self.facts.instructions[at].opcode.text}` is not followed")
+        number, count = (self.operand(here, match, name) for name in "ab")
+        if number is not None and self.is_of_part(at, match):
+            return self._barrier_of_part(here, number, count)
+        if number is None or not is_certain([number], here.loops):
+            raise UnsupportedError(at, "the number of the barrier may differ between threads")
+        if not 0 <= number.bounds[0] <= number.bounds[1] < BARRIERS:
+            raise UnsupportedError(at, f"the number of the barrier may be above {BARRIERS - 1}")
+        if count is not None and (not count.is_constant or count.constant != prod(self.terms.block)):
+            raise UnsupportedError(at, "the number of threads of this barrier is not a constant")
+        if count is not None and count.constant % 32:
+            raise UnsupportedError(at, f"a barrier for {count.constant} threads, which are not whole warps")
+        after = self._after(here, number)
+        if here.guard == TRUE:
+            return after
+        self.notes.decide(at, here.guard, here.path, here.loops)  # all pass it, or none
+        both = self.notes.segment(here.loops)
+        for one in (here.segment, after):
+            one.successors.append((both, None))
+        return both
+
+    def _after(self, here: Here, number: Linear | None) -> Segment:
+        """What comes after a barrier of all threads."""
+        after = self.notes.segment(here.loops, here.at)
+        here.segment.successors.append((after, None))
+        self.notes.event("barrier", here, value=number)
+        return after
+
+    def _barrier_of_cluster(self, here: Here, match: Match) -> Segment:
+        """Note a barrier of the cluster where threads wait at it, at once after they have arrived."""
+        if match.effects.waits:
+            if here.at not in self._awaited:
+                raise UnsupportedError(here.at, "a wait without an arrival before it is not followed")
+            return self._after(here, None)
+        at = here.at + 1
+        while at < len(self.facts.instructions) and self._is_plain_at(at):
+            at += 1
+        after = self.facts.matches[at] if at < len(self.facts.instructions) else None
+        is_next = after is not None and after.effects.barrier == "cluster" and after.effects.waits
+        is_next &= self.facts.flow.block_at(at) == self.facts.flow.block_at(here.at)
+        if not is_next or not (match.effects.orders or self._has_only_initialized()):
+            raise UnsupportedError(here.at, "an arrival is followed that releases, with its wait at once after it")
+        self._awaited.add(at)
+        return here.segment
+
+    def _has_only_initialized(self) -> bool:
+        """Whether nothing was accessed so far but mbarriers, and a fence has made these visible to the cluster."""
+        made = [event for event in self.notes.events if event.kind == "init"]
+        shown = [event for event in self.notes.events if INITIALIZED in event.spaces and not event.loops]
+        accessed = {access.at for segment in self.notes.segments for access in segment.accesses}
+        return accessed <= {event.at for event in made} and all(
+            any(event.number < one.number and set(one.path) <= set(event.path) for one in shown) for event in made
+        )
+
+    def _is_plain_at(self, at: int) -> bool:
+        match, instruction = self.facts.matches[at], self.facts.instructions[at]
+        return match is not None and instruction.opcode.jump is None and self._is_plain(match)
+
+    def is_of_part(self, at: int, match: Match) -> bool:
+        """Whether a barrier is for a constant number of threads that is not that of the block, or of a cluster."""
+        pairs = zip(self.facts.instructions[at].operands, match.expected, strict=True)
+        counts = [one.value for one, expected in pairs if expected.name == "b" and isinstance(one, ir.Immediate)]
+        is_part = self.terms.ranks > 1 or any(one != prod(self.terms.block) for one in counts)
+        return match.effects.barrier == "block" and is_part
+
+    def _barrier_of_part(self, here: Here, number: Linear, count: Linear | None) -> Segment:
+        """Note a barrier for some warps, which all threads that come to it pass together."""
+        is_plain = number.type == WORD and here.guard == TRUE
+        is_plain &= not self.facts.effects.writes[here.at]  # what it computes is of these threads only
+        count = linear(WORD, prod(self.terms.block)) if count is None else count
+        if not count.is_constant or count.constant % 32 or not is_plain:
+            raise UnsupportedError(here.at, "this barrier for a part of the block is not followed")
+        line = self.notes.lines[here.at]
+        self.notes.collectives.append(Decision(here.at, line, here.guard, here.path, here.loops))
+        self.notes.event("part", here, value=number, bytes=count.constant)
+        return here.segment
+
+    def _collective(self, here: Here, match: Match) -> Segment:
+        """Note where lanes of a warp wait for each other: all of them, or it is not followed."""
+        lanes = (1 << min(32, prod(self.terms.block))) - 1
+        mask = self.operand(here, match, "membermask")
+        if mask is not None and not (mask.is_constant and mask.constant & lanes == lanes):
+            raise UnsupportedError(here.at, "a mask of lanes other than a constant for the whole warp is not followed")
+        line = self.notes.lines[here.at]
+        self.notes.collectives.append(Decision(here.at, line, here.guard, here.path, here.loops))
+        if not match.effects.orders or here.guard != TRUE:
+            last = self.notes.events[-1] if self.notes.events else None
+            is_new = last is None or (last.kind, last.path, last.loops) != ("converge", here.path, here.loops)
+            if here.guard == TRUE and is_new:
+                self.notes.event("converge", here)
+            return here.segment
+        self.notes.event("warp", here)
+        after = self.notes.segment(here.loops, here.at, is_of_warp=True)
+        here.segment.successors.append((after, None))
+        return after
+
+    def access(self, here: Here, match: Match, name: str, kind: str, space: str | None, bytes: int, order: str,
+               unit: str = "", rank: int | None = None) -> Linear:  # fmt: skip
+        """Note an access by an operand, perhaps at the same place in the block of a rank; its address."""
+        at = here.at
+        instruction = self.facts.instructions[at]
+        extent = match.effects.extents.get(name)
+        align = extent.align if extent is not None and isinstance(extent.align, int) else bytes
+        for operand, expected in zip(instruction.operands, match.expected, strict=True):
+            if expected.name == name and expected.kind == "address":
+                address = self.registers.address(at, operand, space, here.state, here.loops)
+                if rank is not None:
+                    address = without_rank(address)[0].plus(
+                        self.terms.of_rank(linear(WORD, rank)).as_type(address.type)
+                    )
+                is_own = space is None or without_rank(address)[1] in (None, self.terms.rank())
+                if not is_own and "shared::cluster" not in instruction.opcode.text:
+                    raise UnsupportedError(at, "the address is in another block, the state space is `shared::cta`")
+                types = [one.type for one in match.expected if one.kind == "value" and one.type is not None]
+                element = 4 if match.effects.steps else types[0].width // 8 if types else bytes
+                self.put(here, kind, space, bytes, align, max(1, min(element, bytes)), order, address,
+                         is_collective=match.effects.converges, unit=unit)  # fmt: skip
+                return address
+        raise UnsupportedError(at, f"the address of `{instruction.opcode.text}` is not followed")
+
+    def put(self, here: Here, kind: str, space: str | None, bytes: int, align: int, element: int, order: str,
+            address: Linear, *, is_collective: bool, unit: str) -> None:  # fmt: skip
+        """Note an access."""
+        address = self.terms.placed(address) if space == "shared" else address
+        here.segment.accesses.append(
+            Access(here.at, self.notes.lines[here.at], kind, (space or "generic").partition("::")[0], bytes, align,
+                   element, order, address, joined(here.path, here.guard), here.segment, is_collective, unit,
+                   len(self.notes.events))
+        )  # fmt: skip

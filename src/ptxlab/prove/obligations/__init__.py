@@ -1,0 +1,1 @@
+"""What is to be shown of a kernel, a file for each kind."""

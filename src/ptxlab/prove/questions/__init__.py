@@ -1,0 +1,1 @@
+"""What is asked: of which pairs of accesses, to which memory, under which assumptions."""

@@ -1,0 +1,155 @@
+"""Questions: the variables, contracts and translations that all obligations are asked with."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab.flow.expressions import Atom, Linear
+from ptxlab.prove.execution.segments import Path
+from ptxlab.prove.terms.terms import AXES, Loop, Terms, is_thread_index, leaves
+from ptxlab.prove.theories.bits import Bits
+from ptxlab.prove.theories.integers import Integers, Space
+from ptxlab.prove.theories.lemmas import products
+from ptxlab.prove.theories.polynomials import Poly
+from ptxlab.prove.theories.solver import Clock, z3
+from ptxlab.prove.theories.translation import Translation
+
+from .intervals import Pair
+from .objects import Object
+
+QUICK, PATIENT = 3_000, 15_000  # milliseconds
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """Something that was to be shown, and whether it was."""
+
+    kind: str
+    lines: tuple[int, ...]
+    status: str  # "proved", "open"
+    about: str
+    reason: str = ""
+    help: str = ""
+    argument: str = ""
+    again: Callable[[int], Any] | None = None
+    """Asks once more, perhaps with other ranges: a model in which it does not hold, or None."""
+    retry: Callable[[], Obligation] | None = None
+    """Tries to show it once more, perhaps with other contracts."""
+
+
+def obligation(
+    kind: str, lines: tuple[int, ...], about: str, is_shown: bool, argument: str, reason: str, help: str = ""
+) -> Obligation:
+    """What was to be shown, by an argument if it was, with the reason if it was not."""
+    if is_shown:
+        return Obligation(kind, lines, "proved", about, argument=argument)
+    return Obligation(kind, lines, "open", about, reason, help)
+
+
+def copy_at_exit(lines: tuple[int, ...], is_shown: bool, argument: str) -> Obligation:
+    """That a copy is complete when its thread exits."""
+    about = "an asynchronous operation on shared memory is complete when the kernel ends"
+    reason, help = "no wait for it is shown on every path", "wait for it before `ret`"
+    return obligation("exit", lines, about, is_shown, argument, reason, help)
+
+
+class Questions:
+    """What is the same in all questions: the threads, and what is assumed of sizes, lengths and the grid."""
+
+    def __init__(self, terms: Terms, sizes: dict[str, int], clock: Clock) -> None:
+        self.terms, self.sizes, self.clock = terms, sizes, clock
+        self.ranges: dict[str, tuple[int, int]] = {}
+        """The variables of all questions: sizes, lengths and the grid."""
+        self.contracts: list[Callable[[Space], Any]] = []
+        self._factors: dict[tuple[str, int], int] = {}
+        self._said: tuple[list[Callable[[Space], Any]], dict[str, tuple[int, int]], Space] | None = None
+        self._exact: dict[tuple[object, ...], set[Linear | Atom]] = defaultdict(set)
+        """What was shown not to wrap, by all that was assumed for it."""
+
+    def in_time(self, kind: str, lines: tuple[int, ...], about: str) -> Obligation | None:
+        """None as long as there is time; what is not shown after that."""
+        if not self.clock.is_over:
+            return None
+        return obligation(kind, lines, about, False, "", "the time for the proof is over", "raise `--timeout`")
+
+    def forget(self) -> None:
+        """Forget what was shown not to wrap: the contracts are others now."""
+        self._exact.clear()
+        self._factors.clear()
+        self._said = None
+
+    def space(self) -> Space:
+        """The variables of a question, with those that contracts may name."""
+        said = self.contracts, self.ranges
+        if self._said is None or self._said[:2] != said:
+            found = Space(self.clock)
+            for name, (low, high) in self.ranges.items():
+                found.variable(name, low, high)
+            for contract in self.contracts:
+                found.facts.append(contract(found))
+            found.agree(self._factors)
+            self._said = list(self.contracts), dict(self.ranges), found
+        return self._said[2].copy()
+
+    def integers(
+        self, pair: Pair, thread: int, space: Space, path: Path, loops: tuple[Loop, ...], facts: Path = ()
+    ) -> Integers:
+        """A translation to integers for one of two threads, where a path is taken, and where facts hold beside it."""
+        known = self._exact[path, loops, facts, pair.fixed(thread)]
+        found = Integers(lambda atom: pair.name(atom, thread), space, known)
+        tag = "" if pair.same_block else f"@{thread}"
+        for axis, extent in zip(AXES, self.terms.cluster, strict=True):
+            number = space.variable(f"{self.terms.cluster_name}.{axis}{tag}", 0, self.ranges[f"%nctaid.{axis}"][1] - 1)
+            last = number.plus(Poly.of(1)).times(Poly.of(extent))
+            found.facts.append(space.at_most(last, Poly({(f"%nctaid.{axis}",): 1})))
+        return found
+
+    def bits(self, pair: Pair, thread: int) -> Bits:
+        """A translation to bit-vectors for one of two threads."""
+        return Bits(lambda atom: pair.name(atom, thread))
+
+    @staticmethod
+    def enter(translation: Bits | Integers, pair: Pair, thread: int, path: Path, loops: Sequence[Loop],
+              values: Sequence[Linear], *, only: Sequence[Linear] | None = None) -> None:  # fmt: skip
+        """Take for granted what holds for a thread at an access; or only what is about the thread and some terms."""
+        limits, facts = pair.facts([*path, *values], loops, thread)
+        given = [*limits, *path, *facts]
+        if only is not None:
+            known = leaves(only)
+            given = [one for one in given if all(is_thread_index(atom) or atom in known for atom in leaves([one]))]
+        translation.assume(given)
+
+    def holds(self, condition: Linear, path: Path, loops: tuple[Loop, ...], facts: Path, milliseconds: int) -> bool:
+        """Whether a predicate holds wherever a thread takes a path, in any turns, if facts hold."""
+        pair = Pair(None, ({}, {}), same_block=True)
+        for only in ([condition, *facts], None):  # first without what is about other terms
+            space = self.space()
+            for t in (self.integers(pair, 0, space, path, loops, facts), self.bits(pair, 0)):
+                self.enter(t, pair, 0, path, loops, [condition, *facts], only=only)
+                t.assume(facts)
+                formulas = [z3.Not(t.holds(condition)), *t.facts]
+                if isinstance(t, Integers):
+                    formulas += [*space.lemmas(products(space)), *space.facts]
+                if self.clock.check(formulas, milliseconds)[0] == "unsat":
+                    return True
+        return False
+
+    def length(self, object: Object) -> Poly:
+        """The bytes of an object."""
+        if object.bytes is not None:
+            return Poly.of(object.bytes)
+        return Poly({(f"len({object.name})",): self.sizes[object.name]})
+
+    def apart(self, pair: Pair, one: Translation, other: Translation) -> list[Any]:
+        """That the two threads of a pair are two: of a block or of two blocks, of a warp or of two warps."""
+        if pair.same_thread:
+            return []
+        numbers = [*self.terms.threads(), self.terms.rank()] if pair.same_block else self.terms.clusters()
+        found = [z3.Or(pair.may_be_one, *(z3.Not(one.same(value, other)) for value in numbers))]
+        if pair.same_warp is not None:
+            is_same = z3.And(one.same(self.terms.warp(), other), one.same(self.terms.rank(), other))
+            found.append(is_same if pair.same_warp else z3.Not(is_same))
+        return found

@@ -1,0 +1,1 @@
+"""What mbarriers, barriers and waits order, for any number of turns."""

@@ -1,0 +1,1 @@
+"""Terms as bit-vectors and as integers, for the solver."""
