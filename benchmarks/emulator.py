@@ -192,7 +192,7 @@ def least_gathers(folder: Path) -> list[Row]:
         assert np.allclose(found[name], plain)
     fastest = min(names, key=lambda name: statistics.median(samples[name]))
     return [
-        Row("gathers in C with each address compared", ratio(samples, fastest, "gather"), "times", 1.2, samples=samples),
+        Row("gathers in C, each address compared", ratio(samples, fastest, "gather"), "times", 1.2, samples=samples),
         Row("as many threads that do nothing", ratio(samples, "nothing", "gather"), "times", 1.2),
     ]
 
