@@ -9,7 +9,8 @@ import pytest
 
 import ptxlab
 from ptxlab.ir import Function
-from ptxlab.prove import Verdict, solver
+from ptxlab.prove import Verdict
+from ptxlab.prove.theories import solver
 from tests.prove.test_rings import on_page
 
 pytestmark = pytest.mark.skipif(solver.z3 is None, reason="Z3 is not installed: `pip install 'ptxlab[prove]'`")
