@@ -195,6 +195,33 @@ def test_values_that_are_written_again() -> None:
     assert found.message == "64 threads wait in a loop for a change that never comes"
 
 
+def test_a_loop_that_reads_nothing() -> None:
+    """Two loops with one counter: the inner one ends, the outer one never does."""
+    body = """
+    mov.u32 %r1, 0;
+    outer:
+    mov.u32 {inner}, 0;
+    inner:
+    bar.sync 0;
+    add.u32 {inner}, {inner}, 1;
+    setp.lt.u32 %p1, {inner}, 2;
+    @%p1 bra inner;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 8;
+    @%p1 bra outer;
+    ret;
+    """
+    silent(body.format(inner="%r2"), block=64)
+    found = hang(body.format(inner="%r1"), block=64)
+    assert found.message == "64 threads wait in a loop that never ends"
+    assert line_of(found) == "bar.sync 0;"
+    assert found.labels[0].text == "warps 0 and 1 of block (0,0,0) come here again and again"
+    assert (
+        found.notes[0]
+        == "it reads nothing that others write, and what decides how it goes on comes back to what it was"
+    )
+
+
 PLACES = """
 .shared .align 16 .b8 flags[64];
 ld.param.u64 %rd1, [p];

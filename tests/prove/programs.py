@@ -350,10 +350,11 @@ class _Values:
             case "loop":
                 self.count += 1
                 label = f"loop{self.count}"
-                self.emit(f"mov.u32 %k1, 0;\n{label}:")
+                own = f"%r{self.count}"
+                self.emit(f"mov.u32 {own}, 0;\n{label}:")
                 for _ in range(3):
                     self.statement()
-                self.emit(f"add.u32 %k1, %k1, 1;\n    setp.lt.u32 %p0, %k1, {r.choice(['2', '%n'])};")
+                self.emit(f"add.u32 {own}, {own}, 1;\n    setp.lt.u32 %p0, {own}, {r.choice(['2', '%n'])};")
                 self.emit(f"@%p0 bra {label};")
 
 

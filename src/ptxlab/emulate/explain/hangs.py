@@ -102,12 +102,21 @@ class _Cause(NamedTuple):
 def _loop(launch: RunningLaunch, group: Group) -> _Cause:
     spin = spin_around(launch, group.instruction)
     span = None if spin is None else launch.span_of(spin.start)
+    label = None if span is None or span == launch.span_of(group.instruction) else Label(span, "the loop starts here")
     blocks = f"; {launch.finished.value} of {launch.total} blocks have ended" if launch.total > 1 else ""
+    if spin is None or spin.look is None:
+        return _Cause(
+            "in a loop that never ends",
+            [f"it reads nothing that others write, and what decides how it goes on comes back to what it was{blocks}",
+             *exited(group.snapshot)],
+            "change in each turn what the loop's condition depends on: another loop inside may write the same register",
+            label,
+        )  # fmt: skip
     return _Cause(
         "in a loop for a change that never comes",
         [f"no running thread or copy can change memory{blocks}", *exited(group.snapshot)],
         "write what the loop polls before the threads that could write it wait or exit",
-        None if span is None or span == launch.span_of(group.instruction) else Label(span, "the loop starts here"),
+        label,
     )
 
 
@@ -196,8 +205,11 @@ def _labels(launch: RunningLaunch, groups: Sequence[Group], cause: Group) -> lis
 def describe_wait(launch: RunningLaunch, group: Group, of: str = "") -> str:
     """`lanes 0 to 15 of warp 0 wait here for lanes 0 to 31`"""
     first = group.first
-    polls = first.status == SPINS
+    spin = spin_around(launch, group.instruction) if first.status == SPINS else None
+    polls = spin is not None and spin.look is not None
     one, several = ("polls", "poll") if polls else ("waits here", "wait here")
+    if first.status == SPINS and not polls:
+        one, several = "comes here again and again", "come here again and again"
     if _only_arrives(launch, group.instruction):
         one, several = "arrives here", "arrive here"
     text = do(group.threads, group.snapshot.threads, f"{of} {one}", f"{of} {several}").replace("  ", " ")
