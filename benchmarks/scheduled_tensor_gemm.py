@@ -99,6 +99,7 @@ TILES = {
     "64x64, 4 blocks": (64, 64, 12, 4),
 }
 """Rows and columns of a tile, stages of the ring, and blocks that share a sum."""
+STREAM_K = {f"stream_k, {name}": TILES[name][:3] for name in ("128x256", "192x192", "128x192", "128x160", "128x128")}
 
 
 def make(rows: int, columns: int, stages: int, blocks: int) -> Schedule:
@@ -113,7 +114,7 @@ def main() -> None:
     row("steps", {name: made() for name, made in steps.items()}, 4096, 4096, 4096)
     for size in ((2048, 2560, 4096), (4096, 4096, 4096), (1024, 2304, 8192), (256, 512, 16384)):
         row("uneven", {name: made() for name, made in UNEVEN.items()}, *size)
-    tiles = {name: make(*tile) for name, tile in TILES.items()}
+    tiles = {name: make(*tile) for name, tile in TILES.items()} | {n: stream_k(*tile) for n, tile in STREAM_K.items()}
     for size in random_sizes(given, multiple=8):
         row("random", tiles, *size)
     finish()

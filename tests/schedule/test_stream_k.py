@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+import json
+import statistics
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -14,6 +18,8 @@ from tests.schedule import test_multicast, test_tcgen05
 from tests.schedule.removals import changed, not_found
 from tests.schedule.test_online import attention
 from tests.schedule.test_tensor import by_mma, by_tma, linear, of_eights, with_roles
+
+EVIDENCE = Path(__file__).parents[2] / "evidence"
 
 
 def by_wgmma(columns: int = 16) -> Schedule:
@@ -33,6 +39,29 @@ SCHEDULES = {
 }
 
 
+def measured():
+    """The times of schedules with and without stream-K on an H200, at sizes whose tiles do not come out even."""
+    rows = json.loads((EVIDENCE / "scheduled_tensor_gemm_judged.json").read_text())["rows"]
+    return [
+        (
+            {name: statistics.median(times) for name, times in row["us"].items() if name != "cuBLAS"},
+            {size: row[size] for size in "mnk"},
+        )
+        for row in rows
+        if row["what"] == "uneven"
+    ]
+
+
+def of_an_h200(name: str) -> Schedule:
+    """A schedule of `measured` by its name."""
+    kind, tile = name.split(", ")
+    rows, columns = map(int, tile.split("x"))
+    s = schedule(linear).tile(i=rows, j=columns).blocks().tile(i=64).threads().tile(x=64).tensorize("wgmma")
+    s.stage("a", "b", in_="shared", swizzle="128B").vectorize("c", 8)
+    s.pipeline(stages=4 if columns == 256 else 6, by="tma").raster(8).specialize()
+    return s.persistent() if kind == "persistent" else s.stream_k()
+
+
 @pytest.fixture(autouse=True)
 def few_sms(monkeypatch):
     monkeypatch.setattr(launching, "SMS", 5)
@@ -50,9 +79,20 @@ def test_blocks_share_tiles():
     assert not launch.run(device="cpu").diagnostics
 
 
-def test_blocks_are_chosen_by_waves():
+def test_blocks_are_chosen_by_waves(monkeypatch):
+    monkeypatch.undo()  # an H200 has 132 SMs
     few, many = by_wgmma().persistent(), by_wgmma().stream_k()
     assert choose([few, many], m=64, n=16, k=8192) is many
+    assert choose([few, many], m=0, n=0, k=0) is few
+
+
+@pytest.mark.parametrize("row", measured(), ids=lambda row: str(row[1]))
+def test_stream_k_is_chosen_where_it_was_faster(row, monkeypatch):
+    monkeypatch.undo()
+    times, sizes = row
+    fastest = min(times, key=times.get)
+    made = {name: of_an_h200(name) for name in times}
+    assert choose(list(made.values()), **sizes) is made[fastest]
 
 
 @needs_tools

@@ -6,16 +6,20 @@ fastest = choose([with_tiles(64, 64), with_tiles(128, 256)], m=1000, n=1000, k=5
 
 A wave is as many blocks as fit on all SMs. It takes its iterations along the sum, each as long as the SM needs for all
 its blocks, or as one block needs at least (on tensor cores, the latency of a copy, of which as many are in flight as
-there are stages), and the end of its tiles. All waves take as long as memory needs for the operands at least. The
-numbers were fitted to measurements on an H200 (evidence/scheduled_gemm_sizes.json,
-evidence/scheduled_tensor_gemm_sizes.json).
+there are stages), and the end of its tiles. All waves take as long as memory needs for the operands at least.
+
+With tensor cores, copies are limited twice: by what an SM receives, and by what the L2 cache sends to all of them. It
+sends more where SMs read the same lines at the same time: not where rows are out of step with its sectors of 32 bytes,
+where blocks of a cluster are at other places of a sum, or with stream-K. The numbers were fitted to measurements on an
+H200: to every second size of evidence/scheduled_*gemm_sizes.json and evidence/scheduled_*gemm_judged.json.
+`benchmarks/scheduled_chosen.py` shows how good the choice is for both halves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod, sqrt
 from typing import TYPE_CHECKING
 
 from ptxlab.schedule.exchange import shared
@@ -29,10 +33,20 @@ if TYPE_CHECKING:
 
 SHARED = 220_000  # bytes of an SM that blocks share
 THREADS = ((32, 755), (1024, 512))  # elements of a thread at most; threads of an SM, by the registers that these need
-MEMORY = 3_200_000.0  # bytes that are read in a us
-LATENCY = 1.2  # us until a copy by TMA has arrived
+MEMORY = 2_600_000.0  # bytes that are read in a us
+LATENCY = 1.03  # us until a copy by TMA has arrived
+ITERATION = 0.148  # us that a turn of the ring takes at least
 UNEVEN = ((1, 0.0), (2, 0.09), (8, 0.54))  # blocks of a cluster; by how much more of them some SMs have than others
-ALIGNED = ((128, 92_000.0), (32, 88_000.0), (1, 78_000.0))  # bytes that rows are a multiple of; bytes copied in a us
+ALIGNED = (
+    (128, 122_000.0),
+    (32, 104_000.0),
+    (1, 83_300.0),
+)  # bytes that rows are a multiple of; bytes an SM copies in a us
+CACHE = 6_740_000.0  # the same for all SMs
+SAME, STREAM_K = 11_900_000.0, 8_500_000.0  # where SMs read the same lines at the same time; with stream-K
+END = 7.6e-5  # us in which an element is stored
+PIECE = 6.7e-5  # us in which an element of another block's piece is added
+CLUSTERED = 128  # SMs in clusters of four or eight: parts of the chip have 16 or 18
 
 
 @dataclass(frozen=True)
@@ -71,22 +85,25 @@ def waves(one: Schedule, sizes: Mapping[str, int]) -> float:
         refuse_here("illegal-step", f"how large is {quoted(missing)}?", "`choose(kinds, m=512, n=512, k=512)`")
     block, axis = _block(one, sizes)
     counts = [-(-state.extent(p.axis).value(sizes) // p.weight) for p in map(state.part, state.blocks) if not p.number]
-    tiles, length = prod(counts) * block.sharing, state.extent(axis).value(sizes)
-    iterations = -(-length // (block.depth * block.sharing))
-    full, rest = divmod(tiles, SMS * block.resident)
+    tiles, length = max(1, prod(counts)) * block.sharing, state.extent(axis).value(sizes)
+    iterations = max(1, -(-length // (block.depth * block.sharing)))
     wave = _tensor_wave if state.unit else _wave
     operands = [state.algorithm.arrays[load.array] for load in loads(_sum(one))]
     pitch = length * BYTES[operands[0].element]
-    each = [wave(block, count, iterations, pitch, state) for count in (SMS * block.resident, rest)]
+    most = (SMS if block.sharing <= 2 or not state.unit else CLUSTERED) * block.resident
+    full, rest = divmod(tiles, most)
+    each = [wave(block, count, iterations, pitch, state) for count in (most, rest)]
     total = full * each[0] + (each[1] if rest else 0.0)
-    if state.stream_k:  # one wave of equal parts of all tiles, and one more end for the pieces that blocks exchange
+    if state.stream_k:  # one wave of equal parts of all tiles
         blocks = min(tiles * min(iterations, PIECES), SMS)
-        most = -(-tiles * iterations // blocks)
-        total = wave(block, blocks, most, pitch, state) + full * wave(block, SMS, 0, pitch, state)
+        part = tiles * iterations / blocks
+        added = ceil(iterations / part) * PIECE if tiles % blocks else 0.0
+        ends = block.rows * block.columns * ((ceil(part / iterations) - 1) * END + added)
+        total = wave(block, blocks, ceil(part), pitch, state) + ends
     if not state.unit:
         return 1e-6 * (4.2 + total)
     read = sum(prod(extent.value(sizes) for extent in array.extents) * BYTES[array.element] for array in operands)
-    return 1e-6 * (3.8 + max(total, read / MEMORY))
+    return 1e-6 * (4.67 + max(total, read / MEMORY))
 
 
 def _busy(block: Block, blocks: int) -> float:
@@ -101,7 +118,7 @@ def _wave(block: Block, blocks: int, iterations: int, pitch: int, state: State) 
     busy, area = _busy(block, blocks), block.rows * block.columns
     elements, warps = area / block.threads, busy * block.threads / 32
     first, second = (n / block.threads * one for n, one in zip((block.rows, block.columns), block.single, strict=True))
-    rate = 0.00266 * elements + 0.062 * first
+    rate = 0.0026 * elements + 0.0005 * sqrt(elements) + 0.062 * first
     step = max(0.0676 + 0.01125 * elements + 0.0142 * first + 0.0041 * second, warps * rate)
     end = area * (5.8e-4 + (1.1e-4 if block.sharing > 1 else 0.0))
     return iterations * block.depth / 16 * step + busy * end
@@ -110,13 +127,14 @@ def _wave(block: Block, blocks: int, iterations: int, pitch: int, state: State) 
 def _tensor_wave(block: Block, blocks: int, iterations: int, pitch: int, state: State) -> float:
     """The same for tensor cores; `pitch` is the bytes of a row along the sum."""
     busy, area = _busy(block, blocks), block.rows * block.columns
-    exchange = (1.5 + area * (1.1e-4 if block.shares_evenly else 1.7e-3)) if block.sharing > 1 else 0.0
+    exchange = (1.17 + area * (4.9e-5 if block.shares_evenly else 1.7e-3)) if block.sharing > 1 else 0.0
     size = BYTES[state.algorithm.arrays[state.tensors[0].left].element]
     copied = size * block.depth * (block.rows + block.columns)
-    speed = next(rate for multiple, rate in ALIGNED if pitch % multiple == 0)
-    rate = (1.85e-5 if state.unit == "wgmma" else 3.5e-5) * size / 2  # for 64 steps of one element
-    step = max(LATENCY / block.stages, busy * max(area * rate * block.depth / 64, copied / speed))
-    return iterations * step + busy * (area * 9.2e-5 + exchange)
+    limit = CACHE if pitch % 32 or block.sharing > 1 else STREAM_K if state.stream_k else SAME
+    speed = min(limit / max(1, min(blocks, SMS)), next(rate for multiple, rate in ALIGNED if pitch % multiple == 0))
+    rate = (1.88e-5 if state.unit == "wgmma" else 3.5e-5) * size / 2  # for 64 steps of one element
+    step = max(ITERATION, LATENCY / block.stages, busy * max(area * rate * block.depth / 64, copied / speed))
+    return iterations * step + busy * (area * END + exchange)
 
 
 def _sum(one: Schedule) -> Reduce:  # noqa: RET503 - `refuse` does not return
