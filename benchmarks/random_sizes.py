@@ -7,9 +7,12 @@
 
 needs an H200. Extents are drawn log-uniformly: m from 8 to 16384, n and k from 64 to 16384, in multiples of 8, half of
 them with both operands along k; of 8-bit floats all three from 16 to 16384 in multiples of 16. `gated` is a gated
-product of bf16, `gated_e4m3` one of 8-bit floats. `collect` measures for each size the variants with the best
-estimates, and others at random that are estimated to take a third longer at most, rather those that are estimated to
-take less; three of four sizes with few tiles, or with many, are passed over, because estimates of them are good.
+product of bf16, `gated_e4m3` one of 8-bit floats. Only `judge` knows `bias`, `gelu` (with a bias) and `residual`, what
+is added to a product of bf16, against cuBLAS that adds it too, and `grouped`, `groups` products whose rows of A follow
+each other, their numbers at random, against `torch._grouped_mm`. `collect` measures for each size the variants with
+the best estimates, and others at random that are estimated to take a third longer at most, rather those that are
+estimated to take less; three of four sizes with few tiles, or with many, are passed over, because estimates of them are
+good.
 `judge` measures what the functions choose, and prints the distribution and the worst sizes. `tables` measures the
 products of the tables; `prune` then deletes the entries that are not clearly faster than what is estimated to be.
 
@@ -56,6 +59,7 @@ from ptxlab.measure.machine import commit, describe, require_torch
 from ptxlab.report import KernelError, PtxError
 
 LARGEST = 6e11  # multiplications of a product
+LARGEST_WEIGHTS = 2e9  # elements of the matrices of all groups
 FLUSHED = 256 << 20  # bytes that are written before each sample
 TILES = 132 * 128 * 128 // 8  # elements of a result that are few: an eighth of what SMs have in tiles of 128x128
 MANY = 32 * TILES  # that are many: four times as much
@@ -70,6 +74,7 @@ HANGS = 30  # seconds for one size on the GPU: a process that takes longer is en
 STEEP = 10.0  # how much less often a variant is tried that is estimated to take longer
 FASTER = 1.02  # than the best estimate: entries of the tables that stay
 TOLERANCE = 4e-3  # of the norm of what is expected
+ONLY_JUDGED = frozenset(("bias", "gelu", "residual", "grouped"))
 
 Action = Callable[[], Any]
 
@@ -83,6 +88,7 @@ class Size:
     n: int
     k: int
     layout: str = "NT"
+    groups: int = 0
 
     @staticmethod
     def draw(types: Sequence[str], chance: random.Random) -> Size:
@@ -99,16 +105,19 @@ class Size:
             elif type == "gated":
                 layout = chance.choice(("NT", "NT", "NT", "NN"))
                 size = Size(type, extent(16, 16), extent(16, 16), extent(16, 16), layout)
+            elif type == "grouped":
+                layout = chance.choice(("NT", "NN"))
+                size = Size(type, extent(16, 8), extent(64, 8), extent(64, 8), layout, chance.choice((2, 4, 8, 16, 64)))
             else:
                 layout = chance.choice(("NT", "NT", "NT", "NN", "TN", "TT"))
                 size = Size(type, extent(8, 8), extent(64, 8), extent(64, 8), layout)
-            if size.m * size.n * size.k <= LARGEST:
+            if size.m * size.n * size.k <= LARGEST and size.groups * size.n * size.k <= LARGEST_WEIGHTS:
                 return size
 
     @property
     def element(self) -> str:
         """The type of the operands."""
-        return {"gated": "bf16", "gated_e4m3": "e4m3"}.get(self.type, self.type)
+        return "e4m3" if self.type.endswith("e4m3") else "f16" if self.type == "f16" else "bf16"
 
     @property
     def is_gated(self) -> bool:
@@ -129,13 +138,20 @@ class Size:
         """Memory for A, for B by columns, or for both of a gated product, and for D; and scales of 8-bit floats."""
         of = getattr(torch, TORCH_NAMES[self.element])
 
-        def matrix(rows: int, columns: int, is_turned: bool) -> Any:
+        def matrix(rows: int, columns: int, is_turned: bool, *groups: int) -> Any:
             shape = (columns, rows) if is_turned else (rows, columns)
-            found = torch.empty(shape, dtype=of, device="cuda")
-            return found.T if is_turned else found
+            found = torch.empty((*groups, *shape), dtype=of, device="cuda")
+            return found.mT if is_turned else found
 
         found = {"a": matrix(self.m, self.k, self.layout[0] == "T")}
         found |= {name: matrix(self.n, self.k, self.layout[1] == "N") for name in ("gu" if self.is_gated else "b")}
+        if self.type == "grouped":
+            found["b"] = matrix(self.n, self.k, self.layout[1] == "N", self.groups)
+            ends = torch.randint(0, self.m + 1, (self.groups - 1,), dtype=torch.int32, device="cuda")
+            found["ends"] = torch.cat([ends.sort().values, ends.new_full((1,), self.m)])
+        elif self.type in ("bias", "gelu", "residual"):
+            shape = (self.m, self.n) if self.type == "residual" else (self.n,)
+            found[self.type] = torch.empty(shape, dtype=of, device="cuda")
         out = torch.bfloat16 if self.element == "e4m3" else of
         found |= {"d": torch.empty((self.m, self.n), dtype=out, device="cuda")}
         if self.type == "gated_e4m3":
@@ -159,7 +175,7 @@ class Size:
 
 def fill(torch: Any, arrays: Mapping[str, Any]) -> None:
     """Draw the operands: products of gated ones are around 1."""
-    for name in arrays.keys() & {"a", "b", "g", "u"}:
+    for name in arrays.keys() & {"a", "b", "g", "u", "bias", "gelu", "residual"}:
         scale = arrays[name].shape[1] ** -0.5 if name in "gu" and "scales" not in arrays else 1.0
         arrays[name].copy_(torch.randn(arrays[name].shape, device="cuda") * scale)
 
@@ -169,14 +185,26 @@ def expect(torch: Any, arrays: Mapping[str, Any]) -> Any:
     exact = {name: array.double() for name, array in arrays.items() if name in "abgu"}
     if "g" in exact:
         return wgmma_dual_gemm.reference(torch, **exact, d=None, scales=arrays.get("scales"))["d"]
-    return exact["a"] @ exact["b"].T
+    if "ends" in arrays:
+        starts = [0, *arrays["ends"].tolist()]
+        return torch.cat([exact["a"][starts[at] : starts[at + 1]] @ one.T for at, one in enumerate(exact["b"])])
+    found = exact["a"] @ exact["b"].T
+    for name in arrays.keys() & {"bias", "gelu", "residual"}:
+        found = found + arrays[name].double()
+    return torch.nn.functional.gelu(found, approximate="tanh") if "gelu" in arrays else found
 
 
 def library(torch: Any, a: Any, d: Any, **others: Any) -> Action:
     """cuBLAS, as torch calls it, with a new result; and what torch does to gate products."""
     if "g" in others:
         return lambda: wgmma_dual_gemm.in_torch(torch, a, others["g"], others["u"], d, others.get("scales"))
-    b, scales = others["b"].T, [others[name] for name in ("scale_a", "scale_b") if name in others]
+    b, scales = others["b"].mT, [others[name] for name in ("scale_a", "scale_b") if name in others]
+    if "ends" in others:
+        return lambda: torch._grouped_mm(a, b, offs=others["ends"])
+    if "gelu" in others:
+        return lambda: torch._addmm_activation(others["gelu"], a, b, use_gelu=True)
+    if added := [others[name] for name in ("bias", "residual") if name in others]:
+        return lambda: torch.addmm(added[0], a, b)
     return lambda: torch._scaled_mm(a, b, *scales, out_dtype=d.dtype, use_fast_accum=True) if scales else a @ b
 
 
@@ -185,7 +213,13 @@ def function(a: Any, d: Any, **others: Any) -> Action:
     if "g" in others:
         factors = dict(zip(("scale_x", "scale_w1", "scale_w2"), others.get("scales", ()), strict=False))
         return lambda: kernels.gated_matmul(a, others["g"].T, others["u"].T, **factors)
-    b, scales = others["b"].T, [others[name] for name in ("scale_a", "scale_b") if name in others]
+    b, scales = others["b"].mT, [others[name] for name in ("scale_a", "scale_b") if name in others]
+    if "ends" in others:
+        return lambda: kernels.grouped_matmul(a, b, others["ends"])
+    if "gelu" in others:
+        return lambda: kernels.matmul(a, b, bias=others["gelu"], activation="gelu_tanh")
+    if added := {name: others[name] for name in ("bias", "residual") if name in others}:
+        return lambda: kernels.matmul(a, b, **added)
     return lambda: kernels.scaled_matmul(a, b, *scales) if scales else kernels.matmul(a, b)
 
 
@@ -400,6 +434,8 @@ def main() -> None:
     parser.add_argument("--variants", type=int, default=40)
     parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 2))
     given = parser.parse_args()
+    if given.mode == "collect" and ONLY_JUDGED & set(given.types.split(",")):
+        parser.error(f"`collect` has no variants of {', '.join(sorted(ONLY_JUDGED))}: `judge` them")
     if given.mode == "prune":
         prune(given.file)
         return
