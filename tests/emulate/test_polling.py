@@ -218,7 +218,7 @@ def test_a_loop_that_reads_nothing() -> None:
     assert found.labels[0].text == "warps 0 and 1 of block (0,0,0) come here again and again"
     assert (
         found.notes[0]
-        == "it reads nothing that others write, and what decides how it goes on comes back to what it was"
+        == "it reads nothing that others write, and what decides how it continues comes back to what it was"
     )
 
 

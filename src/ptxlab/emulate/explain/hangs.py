@@ -107,7 +107,7 @@ def _loop(launch: RunningLaunch, group: Group) -> _Cause:
     if spin is None or spin.look is None:
         return _Cause(
             "in a loop that never ends",
-            [f"it reads nothing that others write, and what decides how it goes on comes back to what it was{blocks}",
+            [f"it reads nothing that others write, and what decides how it continues comes back to what it was{blocks}",
              *exited(group.snapshot)],
             "change in each turn what the loop's condition depends on: another loop inside may write the same register",
             label,
