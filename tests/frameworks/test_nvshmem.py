@@ -69,10 +69,10 @@ def module() -> ir.Module:
     return nvshmem.cuda(SOURCE)
 
 
-def run(module: ir.Module, name: str, seed: int, *more: int) -> tuple[list[int], list[str]]:
+def run(module: ir.Module, name: str, seed: int, *more: int, machines: int = 1) -> tuple[list[int], list[str]]:
     """The first element of each PE's result, and what is found."""
     node = ptxlab.node(4)
-    job = nvshmem.Job(node, module)
+    job = nvshmem.Job(node, module, machines=machines)
     data: dict[str, Any] = {
         "data": job.zeros(64, np.int32, name="data"),
         "source": [device.array(np.arange(64, dtype=np.int32) + 100 * device.rank, name="source") for device in node],
@@ -95,6 +95,27 @@ def test_signals_order_what_was_put(module: ir.Module, seed: int) -> None:
     assert run(module, "put_then_signal", seed, 1) == ([300, 0, 100, 200], [])
     assert run(module, "put_then_signal", seed, 0)[1] == ["data-race"]
     assert run(module, "count", seed) == ([47] * 4, [])
+
+
+@pytest.mark.parametrize("machines", [2, 4])
+@pytest.mark.parametrize("seed", range(3))
+def test_over_a_network_only_fences_order_what_was_put(module: ir.Module, machines: int, seed: int) -> None:
+    right: tuple[list[int], list[str]] = ([300, 0, 100, 200], [])
+    assert run(module, "put_with_signal", seed, machines=machines) == right
+    for name in ("put_then_signal", "reuse", "values"):
+        assert run(module, name, seed, 1, machines=machines) == right, name
+    for name in ("put_then_signal", "reuse", "values"):
+        assert "data-race" in run(module, name, seed, 0, machines=machines)[1], name
+    # With NVLink, the source of a put is read at once.
+    assert run(module, "reuse", seed, 0) == right
+    near = 4 // machines - 1  # `nvshmem_ptr` of the next PE
+    assert run(module, "count", seed, machines=machines) == ([46 + (near > pe % (near + 1)) for pe in range(4)], [])
+
+
+def test_pes_are_spread_over_machines() -> None:
+    module = ptxlab.parse(STORE, "store.ptx")
+    with pytest.raises(ValueError, match="4 PEs on machines=3: as many must be on each of these"):
+        nvshmem.Job(ptxlab.node(4), module, machines=3)
 
 
 def test_a_signal_that_never_comes(module: ir.Module) -> None:

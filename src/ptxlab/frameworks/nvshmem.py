@@ -15,7 +15,7 @@ import importlib.util
 import re
 import struct
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,9 @@ STATE, FIELDS = "nvshmemi_device_state_d", "ptxlab_nvshmem_fields"
 _INTEGERS = ("version", "mype", "npes", "node_mype", "node_npes", "job_connectivity")
 _ADDRESSES = ("heap_base", "heap_size", "peer_heap_base_p2p")
 _OF_TEAMS = ("team_pool", "psync_pool", "sync_counter")
+_COUNTER = "region_active_count"  # of regions whose puts are sent together: there are none
 _DIRECT = 1  # `NVSHMEMI_JOB_GPU_LDST_ATOMICS`: by loads, stores and atomic operations
+_NETWORK = 8  # `NVSHMEMI_JOB_GPU_PROXY`: what PEs are not on one machine is sent
 # NVSHMEM waits by a volatile load and `__threadfence()`, which orders nothing that another GPU wrote (PTX ISA 8.8).
 _FORCED = f"""
 #include <cstddef>
@@ -40,13 +42,20 @@ _FORCED = f"""
 #ifndef PTXLAB_AS_WRITTEN
 #define __threadfence __threadfence_system
 #endif
+#if __has_include("non_abi/nvshmemi_region_types.h")
+#define PTXLAB_COUNTER PTXLAB_AT({_COUNTER})
+#include "{Path(__file__).with_name("nvshmem_network.h")}"
+#else
+#define PTXLAB_COUNTER 0
+#endif
 #include <nvshmem.h>
 #include <nvshmemx.h>
 #undef __threadfence
 #define PTXLAB_AT(field) offsetof(nvshmemi_device_host_state_t, field)
 static_assert(NVSHMEMI_JOB_GPU_LDST_ATOMICS == {_DIRECT}, "how PEs reach each other");
+static_assert(NVSHMEMI_JOB_GPU_PROXY == {_NETWORK}, "how PEs reach each other");
 extern "C" __device__ unsigned long long {FIELDS}[] = {{
-    {", ".join(f"PTXLAB_AT({name})" for name in (*_INTEGERS, *_ADDRESSES, *_OF_TEAMS))}}};
+    {", ".join(f"PTXLAB_AT({name})" for name in (*_INTEGERS, *_ADDRESSES, *_OF_TEAMS))}, PTXLAB_COUNTER}};
 """
 
 
@@ -79,14 +88,31 @@ def headers() -> Path:
 class Job:
     """The PEs of a program: one for each GPU of a node, each with the variables of modules for itself."""
 
-    def __init__(self, node: Node, *modules: ir.Module) -> None:
-        """`modules` are those whose kernels call NVSHMEM."""
-        self.node = node
+    def __init__(self, node: Node, *modules: ir.Module, machines: int = 1) -> None:
+        """`modules` are those whose kernels call NVSHMEM.
+
+        The PEs are spread over so many `machines`, as many on each. Those of one reach each other's memory by loads and
+        stores. To others goes a network: puts, signals and atomic operations are delivered late, in any order, but for
+        `nvshmem_fence`, `nvshmem_quiet`, and the signal of a put with one; `nvshmem_ptr` is null.
+        """
+        if machines < 1 or len(node) % machines:
+            raise ValueError(f"{len(node)} PEs on machines={machines}: as many must be on each of these")
+        self.node, self.machines = node, machines
         starts = numpy.array([START + rank * STEP for rank in range(len(node))], numpy.uint64)
+        each = len(node) // machines
         for device in node:
-            peers = device.array(starts, name="peers")
+            first = device.rank // each * each
+            near = numpy.zeros_like(starts)
+            near[first : first + each] = starts[first : first + each]
+            peers = device.array(near, name="peers")
+            counter = device.zeros(1, numpy.uint32, name="regions")
+            values = {
+                "mype": device.rank, "npes": len(node), "node_mype": device.rank - first, "node_npes": each,
+                "job_connectivity": _DIRECT if machines == 1 else _NETWORK, "heap_base": int(starts[device.rank]),
+                "heap_size": STEP, "peer_heap_base_p2p": peers.address, _COUNTER: counter.address,
+            }  # fmt: skip
             for module in modules:
-                device.set(module, STATE, _state(module, device.rank, len(node), peers.address))
+                device.set(module, STATE, _state(module, values))
 
     def zeros(self, shape: int | Sequence[int], dtype: Any = numpy.float32, *, name: str | None = None) -> list[Array]:
         """Symmetric memory: an array of zeros on each PE, which `nvshmem_ptr` and the like find on all of them."""
@@ -94,22 +120,24 @@ class Job:
         return [device.zeros(shape, dtype, name=name) for device in self.node]
 
 
-def _state(module: ir.Module, rank: int, ranks: int, peers: int) -> bytes:
+def _state(module: ir.Module, values: Mapping[str, int]) -> bytes:
     """What NVSHMEM's host library would write to the variable of a PE."""
     known = layout.Variables(module, []).by_name
     source = module.source
     if source is None or STATE not in known or FIELDS not in known:
         called = "the module" if source is None else source.name
         raise ValueError(f"{called} does not have NVSHMEM's state: compile it with `ptxlab.nvshmem.cuda`")
-    names = (*_INTEGERS, *_ADDRESSES, *_OF_TEAMS)
-    at = dict(zip(names, struct.unpack(f"<{len(names)}Q", bytes(module.get(FIELDS, dtype=numpy.uint64))), strict=True))
+    names = (*_INTEGERS, *_ADDRESSES, *_OF_TEAMS, _COUNTER)
+    offsets = bytes(module.get(FIELDS, dtype=numpy.uint64))
+    at = dict(zip(names, struct.unpack(f"<{len(offsets) // 8}Q", offsets), strict=False))
     read = {int(offset) for offset in re.findall(rf"{STATE}\+(\d+)\]", source.text)}
     if read & {at[name] for name in _OF_TEAMS}:
         raise ValueError(f"{source.name} calls collectives or teams of NVSHMEM, which are not emulated")
     state = bytearray(layout.size_of_variable(known[STATE]))
-    integers = ((1 << 16) + len(state), rank, ranks, rank, ranks, _DIRECT)
-    for name, value in zip(_INTEGERS, integers, strict=True):
-        struct.pack_into("<i", state, at[name], value)
-    for name, value in zip(_ADDRESSES, (START + rank * STEP, STEP, peers), strict=True):
-        struct.pack_into("<Q", state, at[name], value)
+    struct.pack_into("<i", state, at["version"], (1 << 16) + len(state))
+    for name, value in values.items():
+        if name in _INTEGERS:
+            struct.pack_into("<i", state, at[name], value)
+        elif at.get(name):
+            struct.pack_into("<Q", state, at[name], value)
     return bytes(state)

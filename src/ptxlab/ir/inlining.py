@@ -27,6 +27,7 @@ Chain = tuple[Key, ...]  # calls, the outermost first, and the place itself at t
 
 MOST_CALLS, MOST_WAYS = 64, 64  # a file that was made to have more gets no better answer
 _LIBRARIES = {"cccl", "cooperative_groups", "cub", "cute", "cutlass", "libcudacxx", "thrust"}
+_INCLUDED = str(Path(__file__).parents[1] / "frameworks")  # headers of ours, in place of those of libraries
 _TOOLKIT = re.compile(r"/(usr/local|opt)/cuda[^/]*/|/targets/[\w-]+/include/|/site-packages/nvidia/")
 
 
@@ -145,7 +146,9 @@ class Inlining:
     def _frames(self, chain: Chain, function: Function) -> tuple[SourceFrame, ...]:
         found = self._known.get((chain, function.name))
         if found is None:
-            found = self._known[chain, function.name] = tuple(self._named(chain, function))
+            named = tuple(self._named(chain, function))
+            found = tuple(frame for frame in named if not frame.file.startswith(_INCLUDED)) or named
+            self._known[chain, function.name] = found
         return found
 
     def _named(self, chain: Chain, function: Function) -> Iterator[SourceFrame]:

@@ -46,10 +46,11 @@ APART = 38  # no fault: lanes that execute the kernel together have found someth
 
 
 class CallReason(IntEnum):
-    """Why a call by address is a BAD_CALL."""
+    """Why a call is a BAD_CALL."""
 
     NOT_A_FUNCTION = 1
     OTHER_SIGNATURE = 2  # `value`: the number of the function
+    NO_NETWORK = 3  # it is an operation of the network between GPUs, and there is one GPU
 
 
 class BarrierReason(IntEnum):

@@ -198,6 +198,7 @@ class Block:
     copies_started: u32  # `cp.async` that were recorded
     is_fresh: u32  # whether no thread has run by itself since all were put at the start of the kernel
     is_quick: u32  # whether all threads are at the start, and lanes together run to the end: nothing else is noted
+    network: u32  # 1 + its position among those that have started operations of the network
 
 
 @struct
@@ -293,6 +294,7 @@ class Team:
     chosen: u32  # the grid of which a cluster starts next
     started: u64  # how many clusters have started
     time: u64  # how many turns warps and threads have had
+    network: Pointer[u8]  # a `Network`; null until a kernel uses it
 
 
 @struct

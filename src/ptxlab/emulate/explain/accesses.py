@@ -8,7 +8,6 @@ from functools import cached_property
 from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces, findings
 from ptxlab.emulate.explain.found import Found, Party
-from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name_in_block
 from ptxlab.emulate.runtime.order import shadow
 from ptxlab.ir.flow import flow_of
@@ -138,7 +137,7 @@ class Race(Found):
 
     def operation(self, party: Party) -> AsyncOperation:
         """The asynchronous operation that one of them is."""
-        return operation_of(party.effects)
+        return party.operation
 
     def at_earlier(self, text: str) -> list[Label]:
         """A label at the first of the two instructions."""

@@ -79,6 +79,8 @@ def _span(party: Party) -> Span | None:
 
 
 def _did(party: Party) -> str:
+    if party.network is not None:
+        return f"started {party.network} that {party.does}"
     return f"started an operation that {party.does}" if party.is_async else party.did
 
 
@@ -109,6 +111,9 @@ def _host_lines(race: Race) -> list[Label]:
 def _reason(race: Race) -> str:
     """Why the two accesses are not ordered."""
     earlier, later = race.parties
+    for party in race.parties:
+        if party.network is not None:
+            return party.network.completion
     if earlier.flags & later.flags & shadow.STRONG:
         if (earlier.flags ^ later.flags) & shadow.SIZE:
             return "both are strong, but of different sizes: such accesses race as weak ones do"
@@ -155,6 +160,9 @@ def _narrow_instructions(launch: RunningLaunch) -> Iterator[int]:
 
 def _helps(race: Race) -> Iterator[str]:
     """What orders the two: signals of kernels that synchronize by themselves, calls of the host for all others."""
+    if any(party.network is not None for party in race.parties):
+        yield "`nvshmem_fence()` after the put and before its signal, or a put with a signal; a wait before the access"
+        return
     if _is_overlap(race):
         yield "`griddepcontrol.wait;` before this line, or before a barrier that precedes it"
         return

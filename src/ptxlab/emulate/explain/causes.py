@@ -21,7 +21,6 @@ from typing import TypeVar
 from ptxlab.emulate.abi import address_spaces, findings
 from ptxlab.emulate.explain.accesses import Race, excuse
 from ptxlab.emulate.explain.found import Found
-from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.runtime.order import shadow
 from ptxlab.ir.inlining import own_frame
 
@@ -157,7 +156,7 @@ def _key(race: Race, sources: dict[int, Source]) -> Hashable:
     functions = frozenset(id(race.launch.compiled.instructions[at][0]) for at in race.instructions)
     are_async = all(party.is_async or party.flags & shadow.COPY for party in parties)
     if is_plain and are_async and len(functions) == 1:
-        names = frozenset(operation_of(party.effects).name for party in parties)
+        names = frozenset(party.operation.name for party in parties)
         return functions, names, earlier.block == later.block, earlier.kind, later.kind
     if not is_plain or any(party.flags & shadow.STALE for party in parties):
         return race

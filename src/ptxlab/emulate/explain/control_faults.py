@@ -41,9 +41,12 @@ def explain_bad_branch(fault: FaultSnapshot) -> Diagnostic:
 
 
 def explain_bad_call(fault: FaultSnapshot) -> Diagnostic:
-    """A call by address of something that is not a function, or not of the declared one."""
+    """A call by address of what is not a function, or not of the declared one; of the network where there is none."""
     if fault.reason == CallReason.NOT_A_FUNCTION:
         return fault.error("bad-call", f"a call of {fault.address:#x}, which is not a function")
+    if fault.reason == CallReason.NO_NETWORK:
+        message = "an operation of the network between GPUs, in a launch on one GPU"
+        return fault.error("bad-call", message, helps=["launch the kernel on a GPU of a `ptxlab.node`"])
     module, prototype = fault.launch.compiled.module, fault.instruction.operands[-1]
     name = list(layout.function_numbers(module))[fault.value]
     assert isinstance(prototype, ir.LabelReference)

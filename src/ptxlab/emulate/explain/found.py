@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.findings import Finding, FoundAccess
 from ptxlab.emulate.explain.memory_names import name_bytes
+from ptxlab.emulate.explain.operations import network_operation_of, operation_of
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.snapshots import access_fact, thread_name
 from ptxlab.emulate.runtime.order import shadow
+from ptxlab.isa.async_operation import AsyncOperation
 from ptxlab.isa.effects import Effects
 from ptxlab.report import Label, Span
 from ptxlab.report.reader import spell_option
@@ -66,6 +68,16 @@ class Party:
     def effects(self) -> Effects:
         """What its instruction does."""
         return self.launch.compiled.effects(self.instruction)
+
+    @property
+    def network(self) -> AsyncOperation | None:
+        """The operation of the network that it is part of, if it is."""
+        return network_operation_of(self.launch.compiled.instructions[self.instruction][1]) if self.is_async else None
+
+    @property
+    def operation(self) -> AsyncOperation:
+        """The asynchronous operation that it is part of."""
+        return self.network or operation_of(self.effects)
 
     def is_by_thread_of(self, other: Party) -> bool:
         """Whether both are by one thread."""

@@ -62,7 +62,7 @@ def _missing_wait(found: Found) -> list[str]:
     earlier, later = found.parties
     effects = earlier.effects
     is_in_flight = earlier.is_copy or (found.record.is_started and effects.steps)
-    if not is_in_flight:
+    if not is_in_flight or earlier.network is not None:
         return []
     unit, operation = effects.steps[0].unit, operation_of(effects)
     if not operation.is_awaited or any(access.operand == "mbar" for access in effects.accesses):

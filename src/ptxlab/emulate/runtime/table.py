@@ -55,12 +55,12 @@ MULTIPLYING = frozenset(
 # Files whose functions few kernels call, or seldom: LLVM takes a quarter of the time for them, and makes slower code.
 RARE = frozenset("""
     asynchronous.async_accesses asynchronous.async_stores asynchronous.bulk_copies asynchronous.bulk_issue
-    asynchronous.cancellations asynchronous.recorded_copies asynchronous.reductions asynchronous.tensor_boxes
-    asynchronous.tensor_issue
+    asynchronous.cancellations asynchronous.network asynchronous.recorded_copies asynchronous.reductions
+    asynchronous.tensor_boxes asynchronous.tensor_issue
     asynchronous.tensor_maps asynchronous.wgmma memory.block_independence memory.block_lifetime memory.multicast
     memory.profile
-    order.cluster_order order.earlier_grids order.lockstep order.matrix_rows order.observations order.proxies
-    order.reports order.tensor_happens_before order.tensor_map_order order.tensor_order order.undefined
+    order.cluster_order order.earlier_grids order.lockstep order.matrix_rows order.network_order order.observations
+    order.proxies order.reports order.tensor_happens_before order.tensor_map_order order.tensor_order order.undefined
     schedule.cluster_barrier schedule.clusters schedule.directed schedule.search schedule.steps
     tensor_memory.accesses tensor_memory.allocation tensor_memory.collectors
     tensor_memory.commits tensor_memory.copies tensor_memory.execution tensor_memory.metadata tensor_memory.mma

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxlab import ir
 from ptxlab.device import layout
+from ptxlab.emulate.abi.network import NETWORK
 from ptxlab.emulate.abi.services import SERVICES
 from ptxlab.emulate.translate.special import NAMES
 from ptxlab.ir.node import Node
@@ -15,6 +16,7 @@ from ptxlab.isa.form import Form
 from ptxlab.report import Diagnostic, KernelError, Span, error
 from ptxlab.values import dataclass
 
+_BUILT_IN = SERVICES | {name: count for name, (_, count) in NETWORK.items()}
 WAYS = 200_000  # from all `brx.idx` of a function together: each is a piece of machine code
 
 
@@ -144,7 +146,7 @@ def _missing_callee(module: ir.Module, names: _Names, instruction: ir.Instructio
         if not isinstance(operand, ir.FunctionReference):
             continue
         target = names.functions[operand.name]
-        if target.body is not None or SERVICES.get(operand.name) == len(target.parameters):
+        if target.body is not None or _BUILT_IN.get(operand.name) == len(target.parameters):
             continue
         there = ", ".join(f"`{name}`" for name in SERVICES)
         reason = f"without a body there are only {there}"

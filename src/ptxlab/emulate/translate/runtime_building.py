@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import finish_transfers, next_transfer
+from ptxlab.emulate.runtime.asynchronous.network import deliver_network, finish_network, network_of
 from ptxlab.emulate.runtime.memory.profile import settle_all
 from ptxlab.emulate.runtime.memory.recording import is_launch_recorded
 from ptxlab.emulate.runtime.order.earlier_grids import take_over_accesses
@@ -23,6 +24,7 @@ from ptxlab.native.translate import callees, emit, reachable
 # What completes asynchronous operations, and does nothing where there are none, by what each of them starts with.
 COMPLETING = {
     next_transfer: (deliver_transfers, finish_transfers),
+    network_of: (deliver_network, finish_network),
     next_operation: (deliver_operations, finish_operations),
 }
 # What the host calls for launches that wait for all of the runtime: those of `explore`, profiles and chains.

@@ -17,6 +17,7 @@ from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.record import Recorded
 from ptxlab.emulate.abi import address_spaces
+from ptxlab.emulate.abi.network import NETWORK
 from ptxlab.emulate.abi.services import SERVICES
 from ptxlab.emulate.translate import access
 from ptxlab.emulate.translate.arithmetic import Arithmetic, own_arithmetic
@@ -26,6 +27,7 @@ from ptxlab.emulate.translate.counting import Counting
 from ptxlab.emulate.translate.function import Function
 from ptxlab.emulate.translate.passing import Signature, argument_value, receive_value, signature
 from ptxlab.emulate.translate.preemption import LOGGED, NEVER
+from ptxlab.emulate.translate.provenance import UNKNOWN
 from ptxlab.emulate.translate.recording import RecordingPlan
 from ptxlab.emulate.translate.sharing import TABLES, sharing_function
 from ptxlab.emulate.translate.tracking import Tracking
@@ -221,16 +223,21 @@ class Unit:
         results: Sequence[ir.Operand],
         arguments: Sequence[ir.Operand],
     ) -> None:
-        """Call a function that the host provides."""
+        """Call a function that the host provides, or one of the network between GPUs."""
         numbers: list[LlvmValue | int] = []
         for parameter, argument in zip(target.parameters, arguments, strict=True):
             numbers.append(argument_value(function, parameter, argument))
-        numbers += [0] * (5 - len(numbers))
-        number = list(SERVICES).index(name)
         self.counting.note_change(function, "global")
         if self.preemption == LOGGED:
             self.calls.runtime_call(function, "log_service", (), None)
-        found = self.calls.runtime_call(function, "call_host", (number, function.instruction_number, *numbers), "u64")
+        at = function.instruction_number
+        if name in NETWORK:
+            self.tracking.written |= UNKNOWN
+            result = target.returns[0].type.name if results else None
+            found = self.calls.runtime_call(function, NETWORK[name][0], (*numbers, at), result)
+        else:
+            numbers += [0] * (5 - len(numbers))
+            found = self.calls.runtime_call(function, "call_host", (list(SERVICES).index(name), at, *numbers), "u64")
         access.stop_if_failed(function)
         if results and found is not None:
             receive_value(function, target.returns[0], results[0], found)
@@ -283,7 +290,7 @@ def _copies_as_threads(instruction: ir.Instruction) -> bool:
 
 def _services(instruction: ir.Instruction) -> list[str]:
     called = [operand.name for operand in instruction.operands if isinstance(operand, ir.FunctionReference)]
-    return [name for name in called if name in SERVICES]
+    return [name for name in called if name in SERVICES or name in NETWORK]
 
 
 def _is_loud(instruction: ir.Instruction) -> bool:

@@ -13,6 +13,12 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     COPIES,
     DOUBTS,
     FAILED,
+    MOST_THREADS,
+    NETWORK,
+    NETWORK_BLOCK,
+    NETWORK_END,
+    NETWORK_SIGNALS,
+    SIGNALS,
     THREAD,
     WARP,
     epoch_of,
@@ -109,7 +115,9 @@ def is_covered(thread: Pointer[Thread], access: Pointer[Access], doubt: u64) -> 
     shared = address_of(block.order.known)
     if access.flags & ASYNC != 0:
         channel: u64 = key_of(number, lanes) | doubt
-        return epoch <= epoch_of(known, channel) or epoch <= epoch_of(shared, channel)
+        if epoch <= epoch_of(known, channel) or epoch <= epoch_of(shared, channel):
+            return True
+        return lanes >= NETWORK and lanes < NETWORK_END and is_delivered(thread, number, lanes, epoch, doubt)
     if access.flags & COPY != 0:
         home = companion(thread, access.block)
         owner = home.threads + (warp * 32 + trailing_zeros(u32, lanes))
@@ -124,6 +132,21 @@ def is_covered(thread: Pointer[Thread], access: Pointer[Access], doubt: u64) -> 
     if epoch <= epoch_of_everyone(known) or epoch <= epoch_of_everyone(shared):
         return True
     return are_covered(thread, access, doubt)
+
+
+@native
+def is_delivered(thread: Pointer[Thread], number: u64, channel: u32, epoch: u64, doubt: u64) -> boolean:
+    """Whether a thread knows an operation of the network to be complete by an entry of more than its channel."""
+    known = address_of(thread.order.known)
+    shared = address_of(thread.block.order.known)
+    own: u32 = channel
+    if channel >= NETWORK_SIGNALS:
+        own = NETWORK + (channel - NETWORK_SIGNALS) // SIGNALS
+        key: u64 = key_of(number, own) | doubt
+        if epoch <= epoch_of(known, key) or epoch <= epoch_of(shared, key):
+            return True
+    whole: u64 = key_of(number, NETWORK_BLOCK + (own - NETWORK) // MOST_THREADS) | doubt
+    return epoch <= epoch_of(known, whole) or epoch <= epoch_of(shared, whole)
 
 
 @native

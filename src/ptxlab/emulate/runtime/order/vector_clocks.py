@@ -11,6 +11,7 @@ PART_MASK = (1 << BLOCK_SHIFT) - 1
 WARP = 1
 THREAD = 64
 COPIES = 2048
+MOST_THREADS = 1024
 
 # Asynchronous operations go by the channel that reports their end: groups of a thread, of bulk copies or MMAs, or an
 # mbarrier, by its offset and the rank of its block. The epoch is the number of the operation.
@@ -24,6 +25,14 @@ TENSOR_STORES = 8192 + 32
 TENSOR_WORK = 9216  # what a thread has started on tensor memory, up to what is done of it
 TENSOR_ISSUED = 10240  # and up to what it had started before a fence
 TENSOR_END = 11264
+# What the threads of a block have started on a network: by peers, those of a thread; those of all its threads; and for
+# operations with a signal, in turn one of several channels of the thread, as each hands over itself alone.
+NETWORK = 1 << 16
+NETWORK_BLOCK = NETWORK + 20480
+NETWORK_SIGNALS = 1 << 17
+NETWORK_END = 3 << 17
+SIGNALS = 8
+NETWORK_FENCED = 1 << 18  # added to the first two: delivered before what is started to that peer from here on
 PHASES = 1 << 19
 RANK_IN_CHANNEL = 15
 
@@ -245,6 +254,23 @@ def epoch_of_everyone(known: Pointer[VectorClock]) -> u64:
     if known.count != 0 and known.items[known.count - 1].key == EVERYONE:
         return known.items[known.count - 1].epoch
     return 0
+
+
+@native
+def exchange_clocks(one: Pointer[VectorClock], other: Pointer[VectorClock]) -> None:
+    """Have each of two clocks be the other."""
+    items = one.items
+    count: u32 = one.count
+    capacity: u32 = one.capacity
+    changes: u64 = one.changes
+    one.items = other.items
+    one.count = other.count
+    one.capacity = other.capacity
+    one.changes = other.changes
+    other.items = items
+    other.count = count
+    other.capacity = capacity
+    other.changes = changes
 
 
 @native

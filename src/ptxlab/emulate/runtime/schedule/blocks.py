@@ -61,6 +61,7 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     block.live = block.count
     drop_transfers(block)
     block.bulk.started = 0
+    block.network = 0
     block.order.phase = 0
     name_block(block, number)
     end_tensor(block)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.faults import NO_MEMORY
 from ptxlab.emulate.abi.state import Cluster, Worker
+from ptxlab.emulate.runtime.asynchronous.network import end_network
 from ptxlab.emulate.runtime.order.synchronization import end_history
 from ptxlab.emulate.runtime.schedule.clusters import (
     begin_cluster,
@@ -243,3 +244,4 @@ def end_broken(worker: Pointer[Worker]) -> None:
         end_cluster(worker.progress.broken)
         worker.progress.broken = cast(Pointer[Cluster], 0)
     end_history(worker)
+    end_network(worker)

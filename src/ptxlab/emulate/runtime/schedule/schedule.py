@@ -24,6 +24,7 @@ from ptxlab.emulate.abi.thread_parts import (
 from ptxlab.emulate.runtime.asynchronous.async_copies import finish_copies
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import finish_transfer
 from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
+from ptxlab.emulate.runtime.asynchronous.network import deliver_network
 from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
 from ptxlab.emulate.runtime.memory.block_lifetime import note_exit
 from ptxlab.emulate.runtime.memory.memory import fail
@@ -214,6 +215,8 @@ def deliver_transfers(cluster: Pointer[Cluster]) -> boolean:
         if block.bulk.pending.count != 0:
             chosen: u64 = next_random(block) if cluster.worker.seed != 0 else 0
             finish_transfer(block, u32(chosen % u64(block.bulk.pending.count)))
+            delivered = True
+        if block.network != 0 and deliver_network(block):
             delivered = True
     return delivered
 
