@@ -60,20 +60,6 @@ class Names:
         self._condition(parsed, text, _EMPTY)  # what is wrong with it is said before anything is proved
         return lambda space: self._condition(parsed, text, space)
 
-    def fixed(self, text: str) -> tuple[str, int] | None:
-        """The variable that a contract says is a number, as `grid.y == 1`, with the number."""
-        match ast.parse(_without_keywords(text.strip(), self.scalars | self.arrays), mode="eval").body:
-            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=int() as number)]):
-                names = list(self._number(left, text, _EMPTY).terms.items())
-                if (
-                    len(names) == 1
-                    and names[0][1] == 1
-                    and len(names[0][0]) == 1
-                    and not names[0][0][0].startswith("#")
-                ):
-                    return names[0][0][0], number
-        return None
-
     def _condition(self, node: ast.expr, text: str, space: Space) -> Any:
         match node:
             case ast.Constant(value=bool() as value):
@@ -142,24 +128,26 @@ class Names:
 
 
 def ranges_of(texts: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """What parameters are at least and at most, of conditions that say no more than that.
+    """What sizes are at least and at most, of conditions that say no more than that.
 
-    >>> ranges_of(["k >= 1", "0 < n", "n <= len(x)", "n < 64"])
-    {'k': (1, 2147483647), 'n': (1, 63)}
+    >>> ranges_of(["k >= 1", "0 < n", "n <= len(x)", "n < 64", "grid.y == 1"])
+    {'k': (1, 2147483647), 'n': (1, 63), '%nctaid.y': (1, 1)}
     """
+    size = r"(?P<size>len\(\w+\)|(?:grid|gridDim)\.[xyz]|[A-Za-z_$]\w*)"
+    sign, number = "(?P<sign>==|[<>]=?)", r"(?P<number>\d+)"
     found: dict[str, tuple[int, int]] = {}
     for text in texts:
-        parts = re.fullmatch(r"\s*([A-Za-z_$]\w*)\s*([<>]=?)\s*(\d+)\s*", text)
-        name, sign, number = parts.groups() if parts else ("", "", "0")
-        if parts is None and (parts := re.fullmatch(r"\s*(\d+)\s*([<>]=?)\s*([A-Za-z_$]\w*)\s*", text)) is not None:
-            number, sign, name = parts.groups()
-            sign = sign.translate({ord("<"): ">", ord(">"): "<"})
-        low, high = found.get(name, (0, LARGEST))
-        step = int("=" not in sign)
-        if sign.startswith(">"):
-            found[name] = max(low, int(number) + step), high
-        elif name:
-            found[name] = low, min(high, int(number) - step)
+        one = re.fullmatch(rf"\s*{size}\s*{sign}\s*{number}\s*", text)
+        other = re.fullmatch(rf"\s*{number}\s*{sign}\s*{size}\s*", text)
+        parts = one or other
+        if parts is not None:
+            name = re.sub(r"^grid(Dim)?\.", "%nctaid.", parts["size"])
+            compared = parts["sign"] if one else parts["sign"].translate({ord("<"): ">", ord(">"): "<"})
+            bound, step = int(parts["number"]), int("=" not in compared)
+            low, high = found.get(name, (0, LARGEST))
+            low = low if compared.startswith("<") else max(low, bound + step)
+            high = high if compared.startswith(">") else min(high, bound - step)
+            found[name] = low, high
     return found
 
 

@@ -18,8 +18,11 @@ from ptxlab.prove.obligations.warp_registers import show_registers
 from ptxlab.prove.questions.objects import Object, Objects
 from ptxlab.prove.questions.questions import Obligation, Questions, copy_at_exit
 from ptxlab.prove.questions.reasons import unknown_address
-from ptxlab.prove.rings.orders import PROXY, Orders, split
-from ptxlab.prove.rings.rings import Rings, show_circles
+from ptxlab.prove.rings.circles import show_circles
+from ptxlab.prove.rings.completion import PROXY
+from ptxlab.prove.rings.orders import Orders
+from ptxlab.prove.rings.parts import split
+from ptxlab.prove.rings.rings import Rings
 from ptxlab.prove.theories.solver import Clock
 
 

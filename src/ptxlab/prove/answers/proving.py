@@ -153,10 +153,10 @@ class _Proving:
         self.names = Names(scalars, arrays, self.block)
         self.base = self._formulas(self.assume)
         require_possible(proof.questions, self.names, self.assume, self._formulas)
-        for name, number in filter(None, map(self.names.fixed, self.assume)):
+        for name, (least, most) in ranges_of(self.assume).items():
             low, high = proof.questions.ranges.get(name, (0, -1))
-            if low <= number <= high:
-                proof.questions.ranges[name] = number, number
+            if max(low, least) <= min(high, most):
+                proof.questions.ranges[name] = max(low, least), min(high, most)
         for name in self.asked.once:
             self.names.known(name, arrays, "once")
         proof.questions.contracts = list(self.base)

@@ -13,11 +13,11 @@ from math import prod
 
 from ptxlab import ir
 from ptxlab.flow import Facts
-from ptxlab.flow.expressions import Atom, Linear, linear
+from ptxlab.flow.expressions import Linear, linear
 from ptxlab.isa import Match
 from ptxlab.isa.operation import Operation
 from ptxlab.isa.special_registers import SpecialKind
-from ptxlab.prove.terms.terms import AXES, Loop, Terms, is_certain, is_thread_index, leaves
+from ptxlab.prove.terms.terms import Loop, Terms, is_certain, is_thread_index, leaves
 
 LANES = 31  # all bits of the number of a lane
 WHOLE = (1 << 32) - 1  # all lanes
@@ -135,14 +135,12 @@ class Alike:
             return None
         address, loops = self.addresses[at]
         indices = [atom for atom in leaves([address]) if is_thread_index(atom)]
-        x, y, _ = self.terms.block
         found: list[Hashable] = []
         for thread in range(self.count):
-            places = dict(zip(AXES, (thread % x, thread // x % y, thread // x // y), strict=True))
+            places = self.terms.place(thread)
             # Of threads of one block, the rank is the same.
             replaced = {atom: linear(atom.type, places.get(str(atom.detail)[-1], 0)) for atom in indices}
-            known: dict[Atom, Linear] = {}
-            place = self.terms.substitute(address, replaced, known)
+            place = self.terms.substitute(address, replaced)
             if not is_certain([place], loops):
                 return None
             found.append(self._number((at, position, place)))

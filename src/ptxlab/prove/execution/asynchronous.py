@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ptxlab import ir
-from ptxlab.flow.expressions import Linear, linear
+from ptxlab.flow.expressions import linear
 from ptxlab.flow.symbolic import LONG, WORD
 from ptxlab.isa import Jump, Match
-from ptxlab.isa.types import Type
 from ptxlab.isa.units.fragment import extents
 from ptxlab.prove.terms.terms import FALSE, TRUE
 
@@ -52,30 +50,25 @@ class Asynchronous:
             if names <= {"commit", "wait"}:
                 return self._group(here, match, unit)
             if names == {"start"}:
-                after = self.notes.segment(here.loops)
-                here.segment.successors.append((after, None))
+                after = self.notes.after(here)
                 start = {"async_copy": self._copy, "bulk": self._bulk, "wgmma": self._multiply}[unit]
                 start(here, match)
                 return after
         raise self._unsupported(here)
 
     def _unsupported(self, here: Here) -> UnsupportedError:
-        return UnsupportedError(here.at, f"`{self._text(here)}` is not followed")
+        return UnsupportedError(here.at, f"`{self.facts.instructions[here.at].opcode.text}` is not followed")
 
-    def _text(self, here: Here) -> str:
-        return str(self.facts.instructions[here.at].opcode.text)
-
-    def _number(self, here: Here, match: Match, name: str) -> int | None:
-        value = self.effects.operand(here, match, name)
+    def _number(self, here: Here, name: str) -> int | None:
+        value = self.effects.operand(here, name)
         return value.constant if value is not None and value.is_constant else None
 
     # Copies.
 
     def _group(self, here: Here, match: Match, unit: str) -> Segment:
         """Note a commit of the operations before it, or a wait for groups of them."""
-        after = self.notes.segment(here.loops)
-        here.segment.successors.append((after, None))
-        count = self.effects.operand(here, match, "n")
+        after = self.notes.after(here)
+        count = self.effects.operand(here, "n")
         after.units, after.condition = GROUPS[unit], here.guard
         after.commits = int(match.effects.does(unit, "commit"))
         if match.effects.does(unit, "wait") and (count is None or count.is_constant):
@@ -87,11 +80,11 @@ class Asynchronous:
 
     def _copy(self, here: Here, match: Match) -> None:
         """Note the start of a copy of one thread."""
-        terms, size = self.terms, self._number(here, match, "size")
+        terms, size = self.terms, self._number(here, "size")
         if size is None:
             raise self._unsupported(here)
         for access in match.effects.accesses:
-            read = self.effects.operand(here, match, "read") if access.kind == "load" else None  # of the size
+            read = self.effects.operand(here, "read") if access.kind == "load" else None  # of the size
             is_done = TRUE if read is None else terms.negated(terms.equal(read, linear(WORD, 0)))
             if is_done != FALSE:
                 self.effects.access(here._replace(guard=terms.every([here.guard, is_done])), match, access.operand,
@@ -105,23 +98,25 @@ class Asynchronous:
         is_other = modifiers.mode not in (None, "tile") or modifiers.oob or modifiers.cp_mask
         if is_other or match.effects.reduction is not None or not accesses:
             raise self._unsupported(here)
-        if "map" in accesses:
-            name = map_of(self.address(here, match, "map"))
+        address = self.effects.operand(here, "map", LONG)
+        if address is not None:
+            name = map_of(address)
             if name not in self.terms.boxes:
                 reason = "how many bytes a box of a tensor map has is not known"
                 raise UnsupportedError(here.at, reason, "give an example launch with its tensor maps")
             size: int | None = self.terms.boxes[name].bytes
         else:
-            name, size = "", self._number(here, match, "size")
+            name, size = "", self._number(here, "size")
         # The block whose memory is read may exit before a wait in another one is over.
         is_lent = is_load and self.terms.ranks > 1 and match.effects.accesses[1].space == "shared"
         if size is None or is_lent or not (is_load or modifiers.bulk_group):
             raise self._unsupported(here)
         if size % BULK:
             raise UnsupportedError(here.at, f"a copy of {size} bytes, which are not a multiple of {BULK}")
-        if "map" in accesses:
-            read, coordinates = self.effects.registers.read, coordinates_of(self._operand(here, match, "map"))
-            values = [read(here.at, one, WORD, here.state, here.loops) for one in coordinates]
+        if address is not None:
+            registers = self.effects.registers
+            values = [registers.read(here.at, one, WORD, here.state, here.loops)
+                      for one in coordinates_of(registers.named(here.at, "map"))]  # fmt: skip
             self.notes.tensor(here, name, accesses.pop("map").kind != "load", values)
         for rank, there in self.blocks(here, match) if modifiers.multicast else [(None, here)]:
             noted = len(here.segment.accesses)
@@ -139,21 +134,13 @@ class Asynchronous:
 
     def blocks(self, here: Here, match: Match) -> Iterator[tuple[int, Here]]:
         """The blocks that a copy or a commit is for: where the bit of their rank is set."""
-        mask = self.effects.operand(here, match, "mask")
+        mask = self.effects.operand(here, "mask")
         if mask is None or mask.bounds[1] >> self.terms.ranks:
             raise UnsupportedError(here.at, "which blocks of the cluster this copy is for is not known")
         for rank in range(self.terms.ranks):
             bit = self.terms.bit(mask, rank)
             if bit != FALSE:
                 yield rank, here._replace(guard=self.terms.every([here.guard, bit]))
-
-    def _operand(self, here: Here, match: Match, name: str) -> ir.Operand:
-        pairs = zip(self.facts.instructions[here.at].operands, match.expected, strict=True)
-        return next(operand for operand, expected in pairs if expected.name == name)
-
-    def address(self, here: Here, match: Match, name: str, type: Type = LONG) -> Linear:
-        """What an operand that is an address is."""
-        return self.effects.registers.read(here.at, self._operand(here, match, name), type, here.state, here.loops)
 
     # MMAs.
 
@@ -164,10 +151,10 @@ class Asynchronous:
             raise self._unsupported(here)
         m, n, _ = extents(modifiers.shape)
         for name, rows in (("a", m), ("b", n)):
-            bits = self.effects.operand(here, match, f"{name}_desc", LONG)
+            bits = self.effects.operand(here, f"{name}_desc", LONG)
             if bits is None:
                 continue  # A in registers
-            is_across = self._number(here, match, f"trans_{name}") == 1
+            is_across = self._number(here, f"trans_{name}") == 1
             found = matrix(self.terms, bits, rows, is_across)
             if found is None:  # the stage of a ring, for one, is found in a later round
                 reason = f"the descriptor of matrix {name.upper()}"
@@ -184,19 +171,19 @@ class Asynchronous:
         if is_other or is_narrow:
             raise self._unsupported(here)
         if names == {"initialize"}:
-            count = self.effects.operand(here, match, "count")
+            count = self.effects.operand(here, "count")
             address = self.effects.access(here, match, "a", "store", "shared", 8, "weak")
             self.notes.event("init", here, address=address, value=count)
             return here.segment
-        parity = self.effects.operand(here, match, "parity")
+        parity = self.effects.operand(here, "parity")
         if names == {"wait"} and parity is not None and here.guard == TRUE:
             self.waits[here.at] = self._repeated(here)
             address = self.effects.access(here, match, "a", "load", "shared", 8, STRONG)
             self.notes.event("wait", here, address=address, value=parity)
             return here.segment
         if "arrive" in names and names <= {"arrive", "expect"}:
-            count = self.effects.operand(here, match, "count")
-            bytes = self._number(here, match, "bytes") if "expect" in names else 0
+            count = self.effects.operand(here, "count")
+            bytes = self._number(here, "bytes") if "expect" in names else 0
             if bytes is None:
                 raise self._unsupported(here)
             address = self.effects.access(here, match, "a", "update", "shared", 8, STRONG)

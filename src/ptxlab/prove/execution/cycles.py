@@ -15,7 +15,7 @@ from ptxlab.flow.steps import Step
 from ptxlab.flow.symbolic import LONG
 from ptxlab.isa.types import Type
 from ptxlab.prove.terms.periods import period
-from ptxlab.prove.terms.terms import Loop, Symbol, Terms, atoms_of, is_size, leaves
+from ptxlab.prove.terms.terms import Loop, Symbol, Terms, atoms_of, is_size, leaves, term
 
 MOST_TURNS = 64  # of a cycle
 
@@ -32,18 +32,17 @@ def cyclic_forms(
     sources = {r: _source(firsts[r]) for r in heads}
     starts = {r: _start(terms, firsts[r], sources[r], loop) for r in heads if r in after}
     chosen = {r for r, start in starts.items() if start.is_constant}
-    ((counter, _),) = loop.counter.terms
-    at_first, later = {counter: linear(LONG, 0)}, {counter: loop.counter.plus(linear(LONG, 1))}
-    steps = [{r: terms.substitute(after[r], turn, {}) for r in chosen} for turn in (at_first, later)]
+    turns = linear(LONG, 0), loop.later(1)
+    steps = [{r: terms.in_turn(after[r], loop, turn) for r in chosen} for turn in turns]
     while True:
         known = {atoms[r] for r in chosen}
-        kept = {r for r in chosen if all(_atoms(step[r]) <= known for step in steps)
+        kept = {r for r in chosen if all(leaves([step[r]]) <= known for step in steps)
                 and after[r].type.width == heads[r].type.width}  # fmt: skip
         if kept == chosen:
             break
         chosen = kept
     found: dict[int, Linear] = {}
-    for group in _connected({r: {one for one in chosen if atoms[one] in _atoms(after[r])} for r in chosen}):
+    for group in _connected({r: {one for one in chosen if atoms[one] in leaves([after[r]])} for r in chosen}):
         values = _values(terms, {r: atoms[r] for r in group}, starts, steps)
         if values is None:
             continue
@@ -73,7 +72,7 @@ def cyclic_forms(
 
 def _source(first: Linear) -> tuple[Atom, Symbol] | None:
     """The symbol that a register is made of, and of nothing else, where a loop is entered."""
-    atoms = list(_atoms(first))
+    atoms = list(leaves([first]))
     detail = atoms[0].detail if len(atoms) == 1 else None
     return (atoms[0], detail) if isinstance(detail, Symbol) else None
 
@@ -84,15 +83,15 @@ def _start(terms: Terms, first: Linear, source: tuple[Atom, Symbol] | None, loop
         return first
     atom, symbol = source
     if symbol.head == loop.head:
-        return terms.substitute(first, {atom: linear(LONG, 0)}, {})
-    return symbol.first if symbol.first is not None and first == linear(first.type, 0, {atom: 1}) else first
+        return terms.substitute(first, {atom: linear(LONG, 0)})
+    return symbol.first if symbol.first is not None and first == term(atom).as_type(first.type) else first
 
 
 def origin(terms: Terms, first: Linear, *, is_of_group: bool) -> Linear | None:
     """The constant that a register starts with; of a group of threads, as if it passed over no turns of others."""
     if first.is_constant or not is_of_group:
         return first if first.is_constant else None
-    found = (terms.substitute(first, {atom: linear(atom.type, 0)}, {}) for atom in _numbers([first]))
+    found = (terms.substitute(first, {atom: linear(atom.type, 0)}) for atom in _numbers([first]))
     return next((one for one in found if one.is_constant), None)
 
 
@@ -108,7 +107,7 @@ def passes_over(
 
 def _numbers(values: Sequence[Linear]) -> list[Atom]:
     """What may be a number of turns in terms: what is made of parameters only."""
-    found = [(atom, leaves([linear(atom.type, 0, {atom: 1})])) for atom in atoms_of(values) if atom.type.kind in "ub"]
+    found = [(atom, leaves([term(atom)])) for atom in atoms_of(values) if atom.type.kind in "ub"]
     return sorted((atom for atom, parts in found if all(map(is_size, parts))), key=lambda one: (one.depth, str(one)))
 
 
@@ -120,30 +119,22 @@ def continues(
     It may pass over the turns of other groups, each a number: that is tried with each number in a cycle.
     """
     if passed is not None and others:
-        numbers = {n: terms.substitute(after, {passed: linear(passed.type, n)}, {}) for n in range(len(cycle) + 1)}
+        numbers = {n: terms.substitute(after, {passed: linear(passed.type, n)}) for n in range(len(cycle) + 1)}
         return all(continues(terms, value, loop, [*cycle[others * n % len(cycle) :], *cycle[: others * n % len(cycle)]])
                    for n, value in numbers.items())  # fmt: skip
-    ((counter, _),) = loop.counter.terms
     if not loop.base.terms:
         return False
     ((base, _),) = loop.base.terms
-    one = linear(LONG, 1)
-    at_first = terms.substitute(terms.substitute(after, {counter: linear(LONG, 0)}, {}), {base: loop.counter}, {})
-    later = flattened(terms, terms.substitute(after, {counter: loop.counter.plus(one)}, {}), loop)
+    at_first = terms.substitute(terms.in_turn(after, loop, linear(LONG, 0)), {base: loop.counter})
+    later = terms.in_turn(terms.in_turn(after, loop, loop.later(1)), loop, loop.counter.plus(loop.base, -1))
     for value, turns in ((at_first, 1), (later, 2)):
-        if _atoms(value) - {counter} or len(cycle) % (period(value, counter) or len(cycle) + 1):
+        if leaves([value]) - {loop.turn} or len(cycle) % (period(value, loop.turn) or len(cycle) + 1):
             return False
         for turn in range(len(cycle)):
-            now = terms.substitute(value, {counter: linear(LONG, turn)}, {})
+            now = terms.in_turn(value, loop, linear(LONG, turn))
             if not now.is_constant or now.constant != cycle[(turn + turns) % len(cycle)]:
                 return False
     return True
-
-
-def flattened(terms: Terms, value: Linear, loop: Loop) -> Linear:
-    """A term in which the turn of a loop is the number of all its turns so far."""
-    ((counter, _),) = loop.counter.terms
-    return terms.substitute(value, {counter: loop.counter.plus(loop.base, -1)}, {}) if loop.base.terms else value
 
 
 def _values(
@@ -195,18 +186,6 @@ def _operation(terms: Terms, sign: str, value: Linear, number: int) -> Linear:
 
 def _repeats(values: Sequence[int], period: int) -> bool:
     return all(value == values[n % period] for n, value in enumerate(values))
-
-
-def _atoms(value: Linear) -> set[Atom]:
-    """The atoms of a term that are not operations."""
-    found: set[Atom] = set()
-    pending = [value]
-    while pending:
-        for atom, _ in pending.pop().terms:
-            if atom.step is None or not atom.parts:
-                found.add(atom)
-            pending += atom.parts
-    return found
 
 
 def _connected(needs: Mapping[int, set[int]]) -> list[set[int]]:

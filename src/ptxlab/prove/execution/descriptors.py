@@ -45,7 +45,7 @@ def matrix(
         return None
     # The address of a variable is a multiple of its alignment, and all of it is in shared memory.
     number = terms.bounded(base, (SHARED - size) // align)
-    value = terms.substitute(bits, {base: number.times(align)}, {})
+    value = terms.substitute(bits, {base: number.times(align)})
     rest = value.plus(number, -align // CHUNK)
     if any(atom in dict(number.terms) for atom in leaves([rest])):
         return None

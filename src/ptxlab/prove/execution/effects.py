@@ -14,7 +14,7 @@ from ptxlab.prove.terms.terms import TRUE, is_certain, without_rank
 from .alike import Alike
 from .asynchronous import Asynchronous
 from .registers import UNCHANGED, Registers
-from .segments import Access, Decision, Here, Notes, Path, Segment, UnsupportedError, joined
+from .segments import Access, Here, Notes, Path, Segment, UnsupportedError, joined
 from .tensor_memory import Allocation
 
 VISIBLE = ("shared", "global", "const")  # to all threads of a block
@@ -57,7 +57,7 @@ class Effects:
         if fenced:
             self.notes.event("fence", here, spaces=fenced)
         if effects.more_registers or effects.fewer_registers:
-            count = self.operand(here, match, "count")
+            count = self.operand(here, "count")
             assert count is not None
             self.notes.event("raise" if effects.more_registers else "lower", here, bytes=count.constant)
         segment = self._collective(here, match) if effects.converges else here.segment
@@ -90,12 +90,10 @@ class Effects:
                                           or e.more_registers or e.fewer_registers)  # fmt: skip
         return self._plain[id(match)]
 
-    def operand(self, here: Here, match: Match, name: str, type: Type = WORD) -> Linear | None:
+    def operand(self, here: Here, name: str, type: Type = WORD) -> Linear | None:
         """An operand that is read, by its name in the table."""
-        for operand, expected in zip(self.facts.instructions[here.at].operands, match.expected, strict=True):
-            if expected.name == name and expected.role == "read":
-                return self.registers.read(here.at, operand, type, here.state, here.loops)
-        return None
+        found = self.registers.named(here.at, name)
+        return None if found is None else self.registers.read(here.at, found, type, here.state, here.loops)
 
     def _barrier(self, here: Here, match: Match) -> Segment:
         at, effects = here.at, match.effects
@@ -103,7 +101,7 @@ class Effects:
             return self._barrier_of_cluster(here, match)
         if effects.barrier != "block" or not effects.waits:
             raise UnsupportedError(at, f"`{self.facts.instructions[at].opcode.text}` is not followed")
-        number, count = (self.operand(here, match, name) for name in "ab")
+        number, count = (self.operand(here, name) for name in "ab")
         if number is not None and self.is_of_part(at, match):
             return self._barrier_of_part(here, number, count)
         if number is None or not is_certain([number], here.loops):
@@ -125,8 +123,7 @@ class Effects:
 
     def _after(self, here: Here, number: Linear | None) -> Segment:
         """What comes after a barrier of all threads."""
-        after = self.notes.segment(here.loops, here.at)
-        here.segment.successors.append((after, None))
+        after = self.notes.after(here, here.at)
         self.notes.event("barrier", here, value=number)
         return after
 
@@ -162,9 +159,9 @@ class Effects:
 
     def is_of_part(self, at: int, match: Match) -> bool:
         """Whether a barrier is for a constant number of threads that is not that of the block, or of a cluster."""
-        pairs = zip(self.facts.instructions[at].operands, match.expected, strict=True)
-        counts = [one.value for one, expected in pairs if expected.name == "b" and isinstance(one, ir.Immediate)]
-        is_part = self.terms.ranks > 1 or any(one != prod(self.terms.block) for one in counts)
+        count = self.registers.named(at, "b")
+        is_part = self.terms.ranks > 1
+        is_part |= isinstance(count, ir.Immediate) and count.value != prod(self.terms.block)
         return match.effects.barrier == "block" and is_part
 
     def _barrier_of_part(self, here: Here, number: Linear, count: Linear | None) -> Segment:
@@ -174,19 +171,17 @@ class Effects:
         count = linear(WORD, prod(self.terms.block)) if count is None else count
         if not count.is_constant or count.constant % 32 or not is_plain:
             raise UnsupportedError(here.at, "this barrier for a part of the block is not followed")
-        line = self.notes.lines[here.at]
-        self.notes.collectives.append(Decision(here.at, line, here.guard, here.path, here.loops))
+        self.notes.collect(here)
         self.notes.event("part", here, value=number, bytes=count.constant)
         return here.segment
 
     def _collective(self, here: Here, match: Match) -> Segment:
         """Note where lanes of a warp wait for each other: all of them, or it is not followed."""
         lanes = (1 << min(32, prod(self.terms.block))) - 1
-        mask = self.operand(here, match, "membermask")
+        mask = self.operand(here, "membermask")
         if mask is not None and not (mask.is_constant and mask.constant & lanes == lanes):
             raise UnsupportedError(here.at, "a mask of lanes other than a constant for the whole warp is not followed")
-        line = self.notes.lines[here.at]
-        self.notes.collectives.append(Decision(here.at, line, here.guard, here.path, here.loops))
+        self.notes.collect(here)
         if not match.effects.orders or here.guard != TRUE:
             last = self.notes.events[-1] if self.notes.events else None
             is_new = last is None or (last.kind, last.path, last.loops) != ("converge", here.path, here.loops)
@@ -194,9 +189,7 @@ class Effects:
                 self.notes.event("converge", here)
             return here.segment
         self.notes.event("warp", here)
-        after = self.notes.segment(here.loops, here.at, is_of_warp=True)
-        here.segment.successors.append((after, None))
-        return after
+        return self.notes.after(here, here.at, is_of_warp=True)
 
     def access(self, here: Here, match: Match, name: str, kind: str, space: str | None, bytes: int, order: str,
                unit: str = "", rank: int | None = None) -> Linear:  # fmt: skip
@@ -205,22 +198,20 @@ class Effects:
         instruction = self.facts.instructions[at]
         extent = match.effects.extents.get(name)
         align = extent.align if extent is not None and isinstance(extent.align, int) else bytes
-        for operand, expected in zip(instruction.operands, match.expected, strict=True):
-            if expected.name == name and expected.kind == "address":
-                address = self.registers.address(at, operand, space, here.state, here.loops)
-                if rank is not None:
-                    address = without_rank(address)[0].plus(
-                        self.terms.of_rank(linear(WORD, rank)).as_type(address.type)
-                    )
-                is_own = space is None or without_rank(address)[1] in (None, self.terms.rank())
-                if not is_own and "shared::cluster" not in instruction.opcode.text:
-                    raise UnsupportedError(at, "the address is in another block, the state space is `shared::cta`")
-                types = [one.type for one in match.expected if one.kind == "value" and one.type is not None]
-                element = 4 if match.effects.steps else types[0].width // 8 if types else bytes
-                self.put(here, kind, space, bytes, align, max(1, min(element, bytes)), order, address,
-                         is_collective=match.effects.converges, unit=unit)  # fmt: skip
-                return address
-        raise UnsupportedError(at, f"the address of `{instruction.opcode.text}` is not followed")
+        operand = self.registers.named(at, name)
+        if operand is None:
+            raise UnsupportedError(at, f"the address of `{instruction.opcode.text}` is not followed")
+        address = self.registers.address(at, operand, space, here.state, here.loops)
+        if rank is not None:
+            address = without_rank(address)[0].plus(self.terms.of_rank(linear(WORD, rank)).as_type(address.type))
+        is_own = space is None or without_rank(address)[1] in (None, self.terms.rank())
+        if not is_own and "shared::cluster" not in instruction.opcode.text:
+            raise UnsupportedError(at, "the address is in another block, the state space is `shared::cta`")
+        types = [one.type for one in match.expected if one.kind == "value" and one.type is not None]
+        element = 4 if match.effects.steps else types[0].width // 8 if types else bytes
+        self.put(here, kind, space, bytes, align, max(1, min(element, bytes)), order, address,
+                 is_collective=match.effects.converges, unit=unit)  # fmt: skip
+        return address
 
     def put(self, here: Here, kind: str, space: str | None, bytes: int, align: int, element: int, order: str,
             address: Linear, *, is_collective: bool, unit: str) -> None:  # fmt: skip

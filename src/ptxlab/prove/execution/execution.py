@@ -18,7 +18,7 @@ from ptxlab.flow.expressions import Atom, Linear, linear
 from ptxlab.flow.symbolic import LONG
 from ptxlab.isa import Jump
 from ptxlab.prove.terms.loops import continued, spread
-from ptxlab.prove.terms.terms import FALSE, MOST_TURNS, TRUE, Loop, Symbol, Terms, atoms_of
+from ptxlab.prove.terms.terms import FALSE, MOST_TURNS, TRUE, Loop, Symbol, Terms, atoms_of, term
 from ptxlab.prove.theories.solver import Clock
 
 from .cycles import continues, cyclic_forms, cyclic_term, origin, passes_over
@@ -198,7 +198,8 @@ class Execution:
         has_mbarriers = any(event.address is not None for event in self.notes.events[mark[4] :])
         if loop.is_uniform or loop.has_barrier or not has_mbarriers or len(numbers) != 1:
             return []
-        ((number, value),) = ((one, linear(one.type, 0, {one: 1})) for one in numbers)
+        (number,) = numbers
+        value = term(number)
         own = threads.mask(here.path)[0]
         found = sorted({threads.evaluate(value, one) for one in range(threads.count) if own >> one & 1})
         groups: list[Arrival] = []
@@ -311,10 +312,10 @@ class Execution:
             for at, total in ((at, total) for at, total in counts.items() if at in inner):
                 ((atom, _),) = total.terms
                 assert isinstance(atom.detail, Symbol)
-                start, own = linear(LONG, 0), inner[at].counter.plus(linear(LONG, 1))
+                start, own = linear(LONG, 0), inner[at].later(1)
                 by = passed.get(at)
                 if group is not None and by is not None:
-                    loop.passed = terms.fit(linear(by.type, 0, {by: 1}), by.type, LONG)
+                    loop.passed = terms.fit(term(by), by.type, LONG)
                     start, own = loop.passed.times(group[0]), own.plus(loop.passed, group[1] - 1)
                 loop.totals[atom] = start, total.plus(own)
                 loop.changes.append((atom.detail, *loop.totals[atom]))

@@ -26,8 +26,7 @@ def closed_form(terms: Terms, first: Linear, head: Linear, after: Linear | None,
     if step is not None and is_invariant([step], loop, allows_counter=False):
         return first.plus(terms.product(step, turns))
     if is_invariant([after], loop, allows_counter=True):
-        (counter, _), *_ = loop.counter.terms
-        previous = terms.substitute(after, {counter: loop.counter.plus(linear(loop.counter.type, -1))}, {})
+        previous = terms.in_turn(after, loop, loop.later(-1))
         return terms.choose(terms.equal(loop.counter, linear(loop.counter.type, 0)), first, previous)
     return None
 
@@ -49,9 +48,8 @@ def _not_yet(terms: Terms, loop: Loop, stays: Linear) -> Linear | None:
     if len(atoms) != 1 or atoms[0].parts[0].type.kind not in "usb":
         return None
     one, other = atoms[0].parts
-    (counter, _), *_ = loop.counter.terms
     distance = one.plus(other, -1)
-    step = -dict(distance.terms).get(counter, 0)
+    step = -dict(distance.terms).get(loop.turn, 0)
     first = distance.plus(loop.counter.as_type(distance.type), step)
     if step < 0:
         step, first = -step, first.times(-1)

@@ -27,7 +27,7 @@ def at_byte(name: str, byte: int) -> str:
     return f"{name}+{byte}" if byte else name
 
 
-def coordinates_of(operand: ir.Operand) -> Sequence[ir.Operand]:
+def coordinates_of(operand: ir.Operand | None) -> Sequence[ir.Operand]:
     """The coordinates of the operand `[map, {...}]`; of others, none."""
     arguments = operand.arguments if isinstance(operand, ir.Address) else ()
     return [one for vector in arguments for one in (vector.elements if isinstance(vector, ir.Vector) else (vector,))]

@@ -78,6 +78,12 @@ class Registers:
                 return terms.leaf(operand, type)
         return self.symbol("an operand that is not followed", at, loops, type)
 
+    def named(self, at: int, name: str) -> ir.Operand | None:
+        """An operand that is not written, by its name in the table."""
+        match = self.facts.matches[at]
+        pairs = () if match is None else zip(self.facts.instructions[at].operands, match.expected, strict=True)
+        return next((one for one, expected in pairs if expected.name == name and expected.role != "write"), None)
+
     def symbol(
         self, reason: str, at: int, loops: tuple[Loop, ...], type: Type, is_same: bool = False
     ) -> Linear:  # fmt: skip

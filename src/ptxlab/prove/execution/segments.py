@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -147,6 +147,16 @@ class Segment:
     """Under which conditions threads exit in it."""
 
 
+def following(start: Segment, is_followed: Callable[[Segment, Loop | None], bool]) -> set[Segment]:
+    """A segment and all after it, by the steps that are followed."""
+    found, pending = {start}, [start]
+    while pending:
+        after = {one for one, back in pending.pop().successors if is_followed(one, back)} - found
+        found |= after
+        pending += after
+    return found
+
+
 class Arrival(NamedTuple):
     """A way to a block: what holds on it, what registers hold, and the segment that it comes from."""
 
@@ -187,9 +197,19 @@ class Notes:
         self.segments.append(Segment(loops, barrier, is_of_warp))
         return self.segments[-1]
 
+    def after(self, here: Here, barrier: int | None = None, *, is_of_warp: bool = False) -> Segment:
+        """A new segment that comes after an instruction."""
+        found = self.segment(here.loops, barrier, is_of_warp=is_of_warp)
+        here.segment.successors.append((found, None))
+        return found
+
     def decide(self, at: int, condition: Linear, path: Path, loops: tuple[Loop, ...]) -> None:
         """Note a decision."""
         self.decisions.append(Decision(at, self.lines[at], condition, path, loops))
+
+    def collect(self, here: Here) -> None:
+        """Note that lanes of a warp wait for each other."""
+        self.collectives.append(Decision(here.at, self.lines[here.at], here.guard, here.path, here.loops))
 
     def event(self, kind: str, here: Here, segment: Segment | None = None, **more: Any) -> None:
         """Note an event."""

@@ -69,8 +69,7 @@ class TensorMemory:
             return here.segment if self._allocate(here, match) else None
         if name == "wait":
             return self._wait(here)
-        after = self.notes.segment(here.loops)
-        here.segment.successors.append((after, None))
+        after = self.notes.after(here)
         done = {
             "multiply": self._multiply,
             "copy": self._copy,
@@ -81,7 +80,7 @@ class TensorMemory:
         return after if done is not None and done(here, match) else None
 
     def _allocate(self, here: Here, match: Match) -> bool:
-        columns = self.effects.operand(here, match, "columns")
+        columns = self.effects.operand(here, "columns")
         if columns is None or not columns.is_constant or here.loops or not self._is_of_all_blocks(here):
             return False
         address = self.effects.access(here, match, "dst", "store", "shared", 4, "weak")
@@ -98,8 +97,7 @@ class TensorMemory:
 
     def _wait(self, here: Here) -> Segment:
         """Note a wait of a warp for its loads."""
-        after = self.notes.segment(here.loops)
-        here.segment.successors.append((after, None))
+        after = self.notes.after(here)
         after.units, after.condition, after.commits, after.waits = (LOADS,), here.guard, 1, 0
         self.notes.event("group", here, after)
         return after
@@ -128,7 +126,7 @@ class TensorMemory:
     def _multiply(self, here: Here, match: Match) -> bool:
         """Note what an MMA reads of shared memory, and its accumulators."""
         modifiers, named = match.candidate.modifiers, {one.name for one in match.expected}
-        bits = self.effects.operand(here, match, "idesc")
+        bits = self.effects.operand(here, "idesc")
         kind, is_scaled = getattr(modifiers, "kind", None), named >= FACTORS
         if kind not in (SCALED_KINDS if is_scaled else PLAIN_KINDS) or named - FACTORS != OPERANDS or bits is None:
             return False
@@ -145,9 +143,9 @@ class TensorMemory:
             if found.long or last > CELL:  # factors of a row in more than one column
                 return False
             for name, rows in (("scale_a", found.rows), ("scale_b", found.columns)):
-                address = self.effects.asynchronous.address(here, match, name, WORD)
+                address = self.effects.operand(here, name)
                 self._put(here, "load", address, -(-rows // BAND), WORK)
-        address = self.effects.asynchronous.address(here, match, "d", WORD)
+        address = self.effects.operand(here, "d")
         is_put = self._put(here, "update", address, found.columns, WORK)
         for access in here.segment.accesses[-share:] if is_put else ():
             access.form = (modifiers.kind, found.rows, found.columns)
@@ -155,7 +153,7 @@ class TensorMemory:
 
     def _read(self, here: Here, match: Match, name: str, rows: int, is_across: bool, chunks: int) -> None:
         """Note what an MMA or a copy to tensor memory reads of shared memory, by a descriptor."""
-        given = self.effects.operand(here, match, name, LONG)
+        given = self.effects.operand(here, name, LONG)
         assert given is not None
         matrix = tensor_matrix(self.terms, given, rows, is_across, chunks)
         if matrix is None:  # the stage of a ring, for one, is found in a later round
@@ -173,7 +171,7 @@ class TensorMemory:
             return False
         rows, bits = map(int, modifiers.shape.removesuffix("b").split("x"))
         self._read(here, match, "s_desc", rows, False, bits // 128)
-        address = self.effects.asynchronous.address(here, match, "taddr", WORD)
+        address = self.effects.operand(here, "taddr")
         return self._put(here, "store", address, bits // 32, WORK)
 
     def _load(self, here: Here, match: Match) -> bool:
@@ -183,13 +181,13 @@ class TensorMemory:
         if shape is None or not is_plain or "split" in {one.name for one in match.expected}:
             return False
         columns = shape.columns * int(count) * (2 if getattr(modifiers, "pack_16b", False) else 1)
-        return self._put(here, "load", self.effects.asynchronous.address(here, match, "taddr", WORD), columns, LOADS)
+        return self._put(here, "load", self.effects.operand(here, "taddr"), columns, LOADS)
 
     def _free(self, here: Here, match: Match) -> bool:
-        columns = self.effects.operand(here, match, "columns")
+        columns = self.effects.operand(here, "columns")
         if columns is None or not columns.is_constant or here.loops or not self._is_of_all_blocks(here):
             return False
-        is_put = self._put(here, "store", self.effects.operand(here, match, "taddr"), columns.constant, "")
+        is_put = self._put(here, "store", self.effects.operand(here, "taddr"), columns.constant, "")
         here.segment.accesses[-1].alike = LANES
         return is_put
 

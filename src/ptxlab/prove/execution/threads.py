@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ptxlab.flow.expressions import ADDRESS, Atom, Linear
-from ptxlab.prove.terms.terms import AXES, Terms, is_own_rank, is_thread_index, is_uniform, leaves
+from ptxlab.prove.terms.terms import Terms, is_own_rank, is_thread_index, is_uniform, leaves
 
 from .segments import Path, UnsupportedError
 
@@ -40,8 +40,8 @@ class Threads:
 
     def evaluate(self, value: Linear, thread: int, counter: Atom | None = None, turn: int = 0) -> int:
         """A term as a number; the addresses of variables are 0."""
-        (x, y, _), (rank, own) = self.terms.block, divmod(thread, self.own)
-        places = dict(zip(AXES, (own % x, own // x % y, own // x // y), strict=True))
+        rank, own = divmod(thread, self.own)
+        places = self.terms.place(own)
 
         def of(atom: Atom) -> int:
             if is_thread_index(atom):

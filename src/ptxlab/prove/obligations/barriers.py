@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.prove.execution.execution import Execution
 from ptxlab.prove.execution.segments import Decision
-from ptxlab.prove.questions.intervals import Pair
+from ptxlab.prove.questions.intervals import At, Pair
 from ptxlab.prove.questions.questions import Obligation, Questions
 from ptxlab.prove.questions.reasons import why
 from ptxlab.prove.terms.terms import TRUE, Loop, is_uniform
@@ -61,11 +60,9 @@ class Barriers:
         if over is not None:
             return over
         turns = dict.fromkeys(decision.loops, 0)
-        start = _At(decision.loops)
-        pair = Pair(start, (turns, turns), same_block=True, same_warp=is_of_warp or None)  # type: ignore[arg-type]
-        threads = [self.questions.bits(pair, thread) for thread in (0, 1)]
-        for thread, b in enumerate(threads):
-            self.questions.enter(b, pair, thread, decision.path, decision.loops, [decision.condition])
+        pair = Pair(decision.loops, (turns, turns), same_block=True, same_warp=is_of_warp or None)
+        place = At(decision.path, decision.loops, [decision.condition])
+        threads = self.questions.in_bits(pair, place, place)
         one, other = (b.holds(decision.condition) for b in threads)
         apart = self.questions.apart(pair, *threads)
         facts = [fact for b in threads for fact in b.facts]
@@ -81,22 +78,9 @@ class Barriers:
     def _divided(self, decision: Decision, milliseconds: int) -> Any:
         """A model in which two threads of a block decide differently."""
         turns = dict.fromkeys(decision.loops, 0)
-        pair = Pair(_At(decision.loops), (turns, turns), same_block=True)  # type: ignore[arg-type]
-        space = self.questions.space()
-        formulas: list[Any] = []
-        conditions = []
-        for thread in (0, 1):
-            t = self.questions.integers(pair, thread, space, decision.path, decision.loops)
-            self.questions.enter(t, pair, thread, decision.path, decision.loops, [decision.condition])
-            conditions.append(t.holds(decision.condition))
-            formulas += t.facts
-        return self.questions.clock.check(
-            [*formulas, conditions[0] != conditions[1], *space.products(), *space.facts], milliseconds
-        )[1]
-
-
-@dataclass(eq=False)
-class _At:
-    """A place in loops, in place of a segment."""
-
-    loops: tuple[Loop, ...]
+        pair = Pair(decision.loops, (turns, turns), same_block=True)
+        place = At(decision.path, decision.loops, [decision.condition])
+        space, threads = self.questions.in_integers(pair, place, place)
+        one, other = (t.holds(decision.condition) for t in threads)
+        facts = [fact for t in threads for fact in t.facts]
+        return self.questions.clock.check([*facts, one != other, *space.products(), *space.facts], milliseconds)[1]

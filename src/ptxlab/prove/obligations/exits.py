@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ptxlab.prove.execution.execution import Execution
-from ptxlab.prove.execution.segments import Access, Path, Segment
+from ptxlab.prove.execution.segments import Access, Path, Segment, following
 from ptxlab.prove.questions.copies import FREE, PHASED, Pending, pending
-from ptxlab.prove.questions.intervals import Pair
+from ptxlab.prove.questions.intervals import At, Pair
 from ptxlab.prove.questions.questions import Obligation, Questions, copy_at_exit, obligation
-from ptxlab.prove.terms.terms import without_rank
+from ptxlab.prove.terms.terms import Loop, without_rank
 from ptxlab.prove.theories.lemmas import products
 
 
@@ -29,14 +28,14 @@ def show_presence(execution: Execution) -> Iterator[Obligation]:
 
     What a copy brings is awaited in the block that it is brought to (`rings`).
     """
-    started = _reached(execution.entry)
+    started = following(execution.entry, _is_between_barriers)
     accesses = [one for segment in execution.notes.segments for one in segment.accesses]
     brought = {one.at for one in accesses if one.unit == "mbarrier"}
     for access in accesses:
         _, rank = without_rank(access.address)
         if rank is None or rank == execution.terms.rank():
             continue
-        stays = access.at in brought or not any(one.exits for one in _reached(access.segment))
+        stays = access.at in brought or not any(one.exits for one in following(access.segment, _is_between_barriers))
         for is_shown, has, where in ((access.segment not in started, "has started", "before"),
                                      (stays, "has not exited", "after")):  # fmt: skip
             about = f"the block whose shared memory another one accesses {has}"
@@ -44,14 +43,9 @@ def show_presence(execution: Execution) -> Iterator[Obligation]:
             yield obligation("exit", (access.line,), about, is_shown, "barriers of the cluster", reason, help)
 
 
-def _reached(start: Segment) -> set[Segment]:
-    """The segments that follow one without a barrier of all threads."""
-    found, pending = {start}, [start]
-    while pending:
-        after = {one for one, _ in pending.pop().successors if one.barrier is None or one.is_of_warp} - found
-        found |= after
-        pending += after
-    return found
+def _is_between_barriers(after: Segment, _: Loop | None) -> bool:
+    """Whether a segment does not start with a barrier of all threads."""
+    return after.barrier is None or after.is_of_warp
 
 
 def _may_exit(one: Pending, exit: Path, questions: Questions, milliseconds: int) -> bool:
@@ -60,11 +54,8 @@ def _may_exit(one: Pending, exit: Path, questions: Questions, milliseconds: int)
         return False
     copy: Access = one.copy
     turns = dict.fromkeys(one.segment.loops, FREE) | one.since | one.left
-    pair = Pair(copy.segment, (dict.fromkeys(copy.segment.loops, 0), turns), same_block=True, same_thread=True)
-    space = questions.space()
-    facts: list[Any] = []
-    for thread, (path, loops) in enumerate(((copy.path, copy.segment.loops), (exit, one.segment.loops))):
-        t = questions.integers(pair, thread, space, path, loops)
-        questions.enter(t, pair, thread, path, loops, [])
-        facts += t.facts
+    pair = Pair(copy.segment.loops, (dict.fromkeys(copy.segment.loops, 0), turns), same_block=True, same_thread=True)
+    places = At(copy.path, copy.segment.loops, ()), At(exit, one.segment.loops, ())
+    space, threads = questions.in_integers(pair, *places)
+    facts = [fact for t in threads for fact in t.facts]
     return questions.clock.check([*facts, *space.lemmas(products(space)), *space.facts], milliseconds)[0] != "unsat"

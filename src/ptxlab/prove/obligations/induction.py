@@ -17,9 +17,8 @@ from ptxlab.prove.terms.terms import MOST_TURNS, TRUE, Loop, Terms
 
 def show_loop(loop: Loop, terms: Terms, questions: Questions, milliseconds: int) -> Iterator[Obligation]:
     """Show it of a loop."""
-    ((counter, _),) = loop.counter.terms
-    first: dict[Atom, Linear] = {counter: linear(LONG, 0)}
-    later = {counter: loop.counter.plus(linear(LONG, 1))}
+    first: dict[Atom, Linear] = {loop.turn: linear(LONG, 0)}
+    later = {loop.turn: loop.later(1)}
     for atom, (start, after) in loop.totals.items():
         first[atom], later[atom] = start, after
     starts, follows = [], []
@@ -27,11 +26,11 @@ def show_loop(loop: Loop, terms: Terms, questions: Questions, milliseconds: int)
         starts.append(_is(terms, form, first, begin))
         if loop.repeats:
             follows.append(_is(terms, form, later, end))
-    starts += [terms.substitute(one, first, {}) for one in loop.limits]
-    follows += [terms.substitute(one, later, {}) for one in loop.limits]
+    starts += [terms.substitute(one, first) for one in loop.limits]
+    follows += [terms.substitute(one, later) for one in loop.limits]
     most = loop.counter.bounds[1]
     if most < MOST_TURNS - 1:
-        follows.append(terms.at_most(later[counter], linear(LONG, most)))
+        follows.append(terms.at_most(loop.later(1), linear(LONG, most)))
     steps: list[tuple[list[Linear | None], Path, tuple[Loop, ...], str]] = [
         (starts, loop.entry, loop.outer, "in the first turn"),
         (follows if loop.repeats else [], (*loop.entry, *loop.stays), (*loop.outer, loop), "from one turn to the next"),
@@ -47,6 +46,6 @@ def _is(terms: Terms, form: Linear, turn: Mapping[Atom, Linear], value: Linear |
     """That a form is a value in a turn; None: of that nothing is known."""
     if value is None or value.type.width != form.type.width:
         return None
-    now = terms.substitute(form, turn, {})
+    now = terms.substitute(form, turn)
     same = value.as_type(form.type)
     return TRUE if now == same else terms.equal(now, same)

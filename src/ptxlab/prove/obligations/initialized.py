@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
+from functools import partial
 
 from ptxlab.flow.expressions import PARAMETER, SPECIAL, Atom, Linear, linear
 from ptxlab.flow.symbolic import LONG
 from ptxlab.prove.execution.execution import Execution
-from ptxlab.prove.execution.segments import Access, Segment
+from ptxlab.prove.execution.segments import Access, following
+from ptxlab.prove.execution.threads import Threads
 from ptxlab.prove.questions.copies import PHASED
-from ptxlab.prove.questions.intervals import Pair, Reached
+from ptxlab.prove.questions.intervals import ALONE, Reached
 from ptxlab.prove.questions.objects import Group, Objects
 from ptxlab.prove.questions.questions import Obligation, Questions, obligation
 from ptxlab.prove.terms.loops import decisive
-from ptxlab.prove.terms.terms import AXES, Loop, Terms, is_thread_index, leaves
+from ptxlab.prove.terms.terms import Loop, Terms, is_thread_index, leaves
 from ptxlab.prove.theories.solver import z3
 
 KIND = "initialized"
@@ -87,10 +88,8 @@ class Initialized:
 
     def _is_written(self, group: Group, milliseconds: int) -> bool:
         """Whether no byte is read that no store before has written."""
-        access, pair = group.first, Pair(None, ({}, {}), same_block=True)
-        b = self.questions.bits(pair, 0)
-        self.questions.enter(b, pair, 0, access.path, access.segment.loops, [group.offset])
-        first = group.distances[0][0]
+        (b,) = self.questions.in_bits(ALONE, group.place)
+        access, first = group.first, group.distances[0][0]
         byte = z3.BitVec("byte", LONG.width)
         is_read = z3.Or(*(z3.ULT(byte - (distance - first), one.bytes) for distance, one in group.distances))
         place = byte + z3.ZeroExt(LONG.width - group.offset.type.width, b.number(group.offset))
@@ -106,8 +105,7 @@ class Initialized:
             for turns in self._turns(store, group, loops):
                 replaced: dict[Atom, Linear] = {}
                 if turns:
-                    ((counter, _),) = loops[-1].counter.terms
-                    replaced[counter] = loops[-1].counter.plus(linear(LONG, -turns))
+                    replaced[loops[-1].turn] = loops[-1].later(-turns)
                 known: dict[Atom, Linear] = {}
                 start, *holds = (self.execution.terms.substitute(one, replaced, known) for one in (common, *conditions))
                 at = z3.Extract(start.type.width - 1, 0, place) - b.number(start)
@@ -138,14 +136,7 @@ class Initialized:
         if store.segment is read.segment:
             accesses = store.segment.accesses
             return accesses.index(store) < accesses.index(read)
-        seen: set[Segment] = set()
-        pending = [store.segment]
-        while pending:
-            segment = pending.pop()
-            if segment not in seen:
-                seen.add(segment)
-                pending += [after for after, back in segment.successors if back not in loops]
-        return read.segment in seen
+        return read.segment in following(store.segment, lambda _, back: back not in loops)
 
     def _bytes(self, store: _Store, loops: tuple[Loop, ...]) -> Written | None:
         """The bytes that a store writes, from a start that threads have in common, and under which conditions."""
@@ -156,7 +147,7 @@ class Initialized:
 
     def _computed(self, store: _Store, loops: tuple[Loop, ...]) -> Written | None:
         over = [one for one in store.accesses[0].segment.loops if one not in loops]
-        own = {atom for loop in over for atom, _ in loop.counter.terms}
+        own = {loop.turn for loop in over}
         common, varying = linear(store.offset.type, 0), linear(store.offset.type, store.offset.constant)
         for atom, factor in store.offset.terms:
             part = linear(store.offset.type, 0, {atom: factor})
@@ -177,27 +168,20 @@ class Initialized:
     def _starts(self, offset: Linear, path: Sequence[Linear], loop: Loop | None) -> set[int] | None:
         """The offsets of all threads that come to a store, in all turns that are sure to happen."""
         found: set[int] = set()
-        counter = next(iter(loop.counter.terms))[0] if loop is not None else None
+        counter = loop.turn if loop is not None else None
         stays = [] if loop is None else decisive(loop.stays, (*loop.outer, loop), self.execution.notes.loops)
         repeats = loop is not None and loop.repeats and _is_own(stays, {counter} if counter is not None else set())
-        x, y, _ = self.execution.terms.block
-        count = 0
-        for thread in range(prod(self.execution.terms.block)):
-            places = dict(zip(AXES, (thread % x, thread // x % y, thread // x // y), strict=True))
-            turn = 0
-            while True:
+        threads, count = Threads(self.execution.terms), 0
+        for thread in range(threads.count):
+            for turn in range(MOST_WRITTEN):
                 count += 1
                 if count > MOST_WRITTEN:
                     return None
-
-                def of(atom: Atom, turn: int = turn, places: dict[str, int] = places) -> int:
-                    return turn if atom is counter else places[str(atom.detail)[-1]]
-
-                if all(one.evaluate(of) for one in path):
-                    found.add(offset.evaluate(of))
-                if not repeats or not all(one.evaluate(of) for one in stays):
+                of = partial(threads.evaluate, thread=thread, counter=counter, turn=turn)
+                if all(map(of, path)):
+                    found.add(of(offset))
+                if not repeats or not all(map(of, stays)):
                     break
-                turn += 1
         return found
 
 

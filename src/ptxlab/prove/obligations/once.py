@@ -13,14 +13,13 @@ from itertools import pairwise
 from typing import Any
 
 from ptxlab.flow.expressions import Atom
-from ptxlab.flow.symbolic import LONG, WORD
 from ptxlab.prove.execution.execution import Execution
 from ptxlab.prove.questions.copies import FREE
-from ptxlab.prove.questions.intervals import Pair, Reached
+from ptxlab.prove.questions.intervals import ALONE, Pair, Reached
 from ptxlab.prove.questions.objects import Group, Objects
 from ptxlab.prove.questions.questions import Obligation, Questions, obligation
 from ptxlab.prove.terms.loops import decisive
-from ptxlab.prove.terms.terms import FALSE, MOST_TURNS, is_size, leaves
+from ptxlab.prove.terms.terms import FALSE, MOST_TURNS, UNSIGNED, is_size, leaves
 from ptxlab.prove.theories.integers import Integers, Space
 from ptxlab.prove.theories.lemmas import products, quotients
 from ptxlab.prove.theories.polynomials import Poly
@@ -31,7 +30,6 @@ from .races import Races
 from .witnesses import witness
 
 KIND = "once"
-_UNSIGNED = {32: WORD, 64: LONG}
 
 
 class _Chosen(Integers):
@@ -107,14 +105,13 @@ class Once:
         threads = {atom: extent for value, extent in zip(terms.threads(), terms.block, strict=True)
                    for atom, _ in value.terms}  # fmt: skip
         blocks = [atom for value in terms.blocks() for atom, _ in value.terms]
-        counters = {atom: loop for loop in loops for atom, _ in loop.counter.terms}
-        pair = Pair(None, ({}, {}), same_block=True)
+        counters = {loop.turn: loop for loop in loops}
 
         def name(atom: Atom) -> tuple[str, int]:
-            own, more = pair.name(atom, 0)
+            own, more = ALONE.name(atom, 0)
             return (own if is_size(atom) else f"{own}#{number}"), more
 
-        sizes = {atom: pair.name(atom, 0)[0] for atom in leaves([group.offset]) if is_size(atom)}
+        sizes = {atom: ALONE.name(atom, 0)[0] for atom in leaves([group.offset]) if is_size(atom)}
         guess = witness(group, {**threads, **dict.fromkeys([*blocks, *counters], 0)}, sizes, element, size, space)
         if guess is None:
             return []
@@ -137,7 +134,7 @@ class Once:
             stays = decisive(loop.stays, (*loop.outer, loop), all_loops) if loop.repeats else [FALSE]
             leaves_it = z3.Not(z3.And(*(before.holds(one) for one in stays)))
             missed.append(z3.And(*before.facts, leaves_it))
-        start = t.number(group.offset.as_type(_UNSIGNED[group.offset.type.width]))
+        start = t.number(group.offset.as_type(UNSIGNED[group.offset.type.width]))
         first = element.times(Poly.of(size))
         written = [z3.And(space.at_most(begin, first), space.at_most(first.plus(Poly.of(size)), begin.plus(end)))
                    for begin, end in ((start.plus(Poly.of(distance - group.distances[0][0])), Poly.of(access.bytes))

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from ptxlab.flow.expressions import COUNTER, Linear, linear
-from ptxlab.flow.symbolic import LONG, WORD
+from ptxlab.flow.symbolic import LONG
 from ptxlab.prove.execution.execution import Execution
 from ptxlab.prove.execution.registers import CONSTANT
 from ptxlab.prove.execution.segments import Access
@@ -17,17 +17,16 @@ from ptxlab.prove.questions.intervals import Pair, Reached, intervals
 from ptxlab.prove.questions.objects import Group, Objects
 from ptxlab.prove.questions.questions import Obligation, Questions
 from ptxlab.prove.questions.reasons import why
-from ptxlab.prove.rings.orders import PROXY, Before, Orders
+from ptxlab.prove.rings.completion import PROXY, Completion
+from ptxlab.prove.rings.known import Before
+from ptxlab.prove.rings.orders import Orders
 from ptxlab.prove.rings.phases import MOST_PERIOD, clock
 from ptxlab.prove.terms.periods import period
-from ptxlab.prove.terms.terms import SHARED_BYTES, leaves
-from ptxlab.prove.theories.integers import Integers
+from ptxlab.prove.terms.terms import SHARED_BYTES, UNSIGNED, leaves
 from ptxlab.prove.theories.lemmas import digits, products, quotients
 from ptxlab.prove.theories.polynomials import Poly
 from ptxlab.prove.theories.solver import z3
 from ptxlab.prove.theories.translation import Translation
-
-_UNSIGNED = {32: WORD, 64: LONG}
 
 
 class Races:
@@ -37,6 +36,7 @@ class Races:
         self, execution: Execution, objects: Objects, questions: Questions, orders: Sequence[Orders] = ()
     ) -> None:
         self.execution, self.objects, self.questions, self.orders = execution, objects, questions, orders
+        self.completions = [Completion(one) for one in orders]
 
     def show(self, milliseconds: int) -> Iterator[Obligation]:
         """Show that no two accesses of different threads conflict."""
@@ -45,8 +45,7 @@ class Races:
         for same_warp in (False, True) if has_warps else (None,):
             yield from self._show_block(same_warp, milliseconds)
         yield from self._show_copies(milliseconds)
-        yield from self._show_phased(milliseconds)
-        yield from self._show_constant(milliseconds)
+        yield from self._show_in_any_turns(milliseconds)
         groups = [one for one in self.objects.groups(Reached(access, {}) for access in self.objects.accesses)
                   if one.object.space == "global"]  # fmt: skip
         for one, other in _conflicting(groups):
@@ -64,7 +63,7 @@ class Races:
                 key = (id(interval.start) if one.turns or other.turns else 0, *_identity(one), *_identity(other))
                 if key not in done:
                     done.add(key)
-                    pair = Pair(interval.start, (one.turns, other.turns), same_block=True, same_warp=same_warp,
+                    pair = Pair(interval.start.loops, (one.turns, other.turns), same_block=True, same_warp=same_warp,
                                 may_be_one=one is not other
                                 and any(group.first.is_collective for group in (one, other)))  # fmt: skip
                     yield self.race(one, other, pair, milliseconds)
@@ -84,13 +83,14 @@ class Races:
                     is_conflict = copy.object.key == other.object.key and (copy.first.writes or other.first.writes)
                     if is_conflict and key not in done:
                         done.add(key)
-                        pair = Pair(start, (copy.turns, other.turns), same_block=True, same_thread=True)
+                        pair = Pair(start.loops, (copy.turns, other.turns), same_block=True, same_thread=True)
                         yield self.race(copy, other, pair, milliseconds)
 
-    def _show_phased(self, milliseconds: int) -> Iterator[Obligation]:
+    def _show_in_any_turns(self, milliseconds: int) -> Iterator[Obligation]:
         """Show the same in any turns of two accesses: of those that phases complete, and of the asynchronous proxy.
 
-        What threads write must be known to that proxy before it accesses the same bytes.
+        What threads write must be known to that proxy before it accesses the same bytes. What is loaded as memory that
+        does not change, no thread writes, before or after.
         """
         any_turns = [Reached(one, dict.fromkeys(one.segment.loops, FREE)) for one in self.objects.accesses]
         for one, other in _conflicting(self.objects.groups(any_turns)):
@@ -100,15 +100,8 @@ class Races:
                 about = "no race on tensor memory between MMAs, and copies to it, of a thread"
                 lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
                 yield Obligation("race tensor", lines, "proved", about, argument="they are executed in their order")
-            elif is_tensor or any(group.first.unit in PHASED for group in (one, other)) or _meet(one, other):
-                yield self.race(one, other, pair, milliseconds)
-
-    def _show_constant(self, milliseconds: int) -> Iterator[Obligation]:
-        """Show that nothing writes what is loaded as memory that does not change, by any thread, before or after."""
-        any_turns = [Reached(one, dict.fromkeys(one.segment.loops, FREE)) for one in self.objects.accesses]
-        for one, other in _conflicting(self.objects.groups(any_turns)):
-            if _is_constant(one, other):
-                pair = Pair(None, (one.turns, other.turns), same_block=True, may_be_one=True)
+            elif (is_tensor or any(group.first.unit in PHASED for group in (one, other)) or _meet(one, other)
+                  or _is_constant(one, other)):  # fmt: skip
                 yield self.race(one, other, pair, milliseconds)
 
     def _is_in_order(self, one: Group, other: Group) -> bool:
@@ -139,7 +132,7 @@ class Races:
             return {0}
         (counter, *others) = counters
         turns = period(moving, counter) if not others and counter.kind == COUNTER else None
-        values = [self.questions.terms.substitute(moving, {counter: linear(LONG, turn)}, {})
+        values = [self.questions.terms.substitute(moving, {counter: linear(LONG, turn)})
                   for turn in range(turns if turns is not None and turns <= MOST_PERIOD else 0)]  # fmt: skip
         return {one.constant for one in values} if all(one.is_constant for one in values) else set()
 
@@ -195,11 +188,11 @@ class Races:
         if not pair.same_block or _is_constant(one, other):
             return later
         found = [
-            (orders.depth, number, before)
-            for orders in self.orders
+            (own.orders.depth, number, before)
+            for own in self.completions
             for number, (first, second) in enumerate(((a, b), (b, a)))
             if not _is_freed(first) or _is_freed(second)  # nothing may come after that
-            for before in orders.before(first, second, same_thread=same)
+            for before in own.before(first, second, same_thread=same)
         ]
         return [*later, *found]
 
@@ -228,12 +221,11 @@ class Races:
     ) -> tuple[str, Any, str]:
         """Ask in bit-vectors; `is_lean`: without what the path says of other terms than addresses and turns."""
         formulas: list[Any] = []
-        starts, threads = [], [self.questions.bits(pair, thread) for thread in (0, 1)]
+        only = [_terms(group) for group in (one, other)] if is_lean else ()
+        starts, threads = [], self.questions.in_bits(pair, one.place, other.place, only=only)
         width = max(group.offset.type.width for group in (one, other))
         for thread, group in enumerate((one, other)):
-            b, access = threads[thread], group.first
-            self.questions.enter(b, pair, thread, access.path, access.segment.loops, group.values,
-                                 only=_terms(group) if is_lean else None)  # fmt: skip
+            b = threads[thread]
             numbers = [distance for distance, _ in group.distances]
             value = z3.ZeroExt(width - group.offset.type.width, b.number(group.offset))
             if group.rank is not None:
@@ -265,17 +257,12 @@ class Races:
     ) -> tuple[str, Any, str]:
         formulas: list[Any] = []
         starts: list[Poly] = []
-        threads: list[Integers] = []
-        space = self.questions.space()
-        for thread, group in enumerate((one, other)):
-            access = group.first
-            loops = access.segment.loops
-            t = self.questions.integers(pair, thread, space, access.path, loops)
-            self.questions.enter(t, pair, thread, access.path, loops, group.values,
-                                 only=_terms(group) if is_lean else None)  # fmt: skip
+        only = [_terms(group) for group in (one, other)] if is_lean else ()
+        space, threads = self.questions.in_integers(pair, one.place, other.place, only=only)
+        for t, group in zip(threads, (one, other), strict=True):
             numbers = [distance for distance, _ in group.distances]
-            start = t.number(group.offset.as_type(_UNSIGNED[group.offset.type.width]))
-            highest = numbers[-1] - numbers[0] + access.bytes
+            start = t.number(group.offset.as_type(UNSIGNED[group.offset.type.width]))
+            highest = numbers[-1] - numbers[0] + group.first.bytes
             formulas.append(space.at_most(start.plus(Poly.of(highest)), self.questions.length(group.object)))
             if group.rank is not None:
                 start = start.plus(t.number(group.rank).times(Poly.of(SHARED_BYTES)))
@@ -285,7 +272,6 @@ class Races:
                 formulas.append(z3.Or(*(space.formula(choice) == number for number in chosen)))
                 start = start.plus(choice)
             starts.append(start)
-            threads.append(t)
         a, b = starts
         last = Poly.of(-1)
         overlap = [space.at_most(a, b.plus(Poly.of(other.first.bytes)).plus(last)),

@@ -9,7 +9,7 @@ from ptxlab.flow.symbolic import WORD
 from ptxlab.prove.execution.execution import Execution
 from ptxlab.prove.execution.segments import TensorAccess
 from ptxlab.prove.questions.copies import FREE
-from ptxlab.prove.questions.intervals import Pair
+from ptxlab.prove.questions.intervals import At, Pair
 from ptxlab.prove.questions.questions import Obligation, Questions, obligation
 from ptxlab.prove.terms.terms import signed
 from ptxlab.prove.theories.lemmas import dividends, products, quotients
@@ -35,14 +35,11 @@ class Tensors:
     def _apart(self, one: TensorAccess, other: TensorAccess, same_block: bool, milliseconds: int) -> Obligation:
         turns = [dict.fromkeys(access.loops, FREE) for access in (one, other)]
         pair = Pair(None, turns, same_block=same_block)
-        space = self.questions.space()
+        both = [At(access.path, access.loops, access.coordinates) for access in (one, other)]
+        space, threads = self.questions.in_integers(pair, *both)
+        places = [[t.number(value.as_type(signed(WORD))) for value in access.coordinates]
+                  for t, access in zip(threads, (one, other), strict=True)]  # fmt: skip
         box = self.execution.terms.boxes[one.map].extents
-        threads, places = [], []
-        for thread, access in enumerate((one, other)):
-            t = self.questions.integers(pair, thread, space, access.path, access.loops)
-            self.questions.enter(t, pair, thread, access.path, access.loops, access.coordinates)
-            places.append([t.number(value.as_type(signed(WORD))) for value in access.coordinates])
-            threads.append(t)
         formulas: list[Any] = []
         if not same_block:
             formulas += self.questions.apart(pair, *threads)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ptxlab.flow.expressions import PARAMETER, SPECIAL, Atom, Linear, linear
-from ptxlab.prove.execution.segments import Access, Segment
+from ptxlab.prove.execution.segments import Access, Path, Segment
 from ptxlab.prove.terms.terms import Loop, Symbol, Terms, is_uniform, leaves
 
 from .copies import FREE, Pending, pending
@@ -91,16 +92,23 @@ def _reached(start: Segment, is_start: Callable[[Segment], bool]) -> Iterator[Re
                 yield from (Reached(access, turns) for access in segment.accesses)
 
 
+class At(NamedTuple):
+    """Where a thread is: on a path, in turns of loops; and terms that are asked about there."""
+
+    path: Path
+    loops: tuple[Loop, ...]
+    values: Sequence[Linear]
+
+
 class Pair:
-    """Names of variables for two threads: `of(0)` and `of(1)` give each atom its name in a thread."""
+    """Names of variables for two threads, in turns of loops: how many later than those of `start`, or which."""
 
     def __init__(
-        self, start: Segment | None, turns: Sequence[dict[Loop, int]], *, same_block: bool,
+        self, start: tuple[Loop, ...] | None, turns: Sequence[dict[Loop, int]], *, same_block: bool,
         same_warp: bool | None = None, may_be_one: bool = False, same_thread: bool = False,
     ) -> None:  # fmt: skip
         self.start, self.turns, self.same_block = start, turns, same_block
         self.same_warp, self.may_be_one, self.same_thread = same_warp, may_be_one, same_thread
-        self._ids: dict[int, str] = {}
 
     def is_same_turn(self, loop: Loop) -> bool:
         """Whether both threads are in the same turn of a loop, or left it in the same turn."""
@@ -135,7 +143,7 @@ class Pair:
     def _turn(self, loop: Loop, thread: int) -> tuple[str, int]:
         name, turn = f"turn{id(loop)}", self.turns[thread].get(loop)
         if self.start is not None and turn is not None and turn < FREE:
-            return (name, turn) if loop in self.start.loops else ("", turn)
+            return (name, turn) if loop in self.start else ("", turn)
         if turn is None and self.is_same_turn(loop):
             return name, 0
         return f"{name}@{thread}", 0
@@ -157,6 +165,10 @@ class Pair:
             for given, found in ((loop.limits, limits), (loop.facts, others)):
                 found += [one for one in given if not shared or loop.has_barrier or is_uniform([one], lambda _: True)]
         return limits, others
+
+
+ALONE = Pair(None, ({}, {}), same_block=True)
+"""One thread, in any turns."""
 
 
 def loops_of(values: Sequence[Linear]) -> set[Loop]:

@@ -9,9 +9,9 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.flow.expressions import ADDRESS, PARAMETER, Atom, Linear, linear
 from ptxlab.prove.execution.segments import Access
-from ptxlab.prove.terms.terms import RANK, Loop, Symbol, atoms_of, is_own_rank, without_rank
+from ptxlab.prove.terms.terms import RANK, Loop, Symbol, atoms_of, is_own_rank, without, without_rank
 
-from .intervals import Reached, loops_of
+from .intervals import At, Reached, loops_of
 
 BASE_ALIGNMENT = 16  # of array arguments
 DYNAMIC = "dynamic shared memory"
@@ -59,6 +59,11 @@ class Group:
         return [self.offset, *([] if self.rank is None else [self.rank])]
 
     @property
+    def place(self) -> At:
+        """Where the first of them is."""
+        return At(self.first.path, self.first.segment.loops, self.values)
+
+    @property
     def lines(self) -> tuple[int, ...]:
         """The lines of all of them."""
         return tuple(sorted({access.line for _, access in self.distances}))
@@ -87,7 +92,7 @@ class Objects:
         if space == "tensor":
             ((base, symbol),) = ((atom, atom.detail) for atom, _ in address.terms
                                  if isinstance(atom.detail, Symbol) and atom.detail.columns)  # fmt: skip
-            offset = without_rank(address)[0].plus(linear(address.type, 0, {base: 1}), -1)
+            offset = without(without_rank(address)[0], base)
             return Object("tensor memory", space, 4 * symbol.columns, 4, id(symbol)), offset
         address, _ = without_rank(address)
         if any(atom.kind == RANK for atom in atoms_of([address])):
@@ -102,9 +107,9 @@ class Objects:
         if len(bases) != 1:
             return None
         (base,) = bases
-        offset = address.plus(linear(address.type, 0, {base: 1}), -1)
+        offset = without(address, base)
         if window is not None:
-            offset = offset.plus(linear(address.type, 0, {window: 1}), -1)
+            offset = without(offset, window)
         if base.kind == PARAMETER:
             assert isinstance(base.detail, tuple)
             variable, place = base.detail

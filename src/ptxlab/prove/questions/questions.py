@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ptxlab.flow.expressions import Atom, Linear
@@ -17,7 +18,7 @@ from ptxlab.prove.theories.polynomials import Poly
 from ptxlab.prove.theories.solver import Clock, z3
 from ptxlab.prove.theories.translation import Translation
 
-from .intervals import Pair
+from .intervals import ALONE, At, Pair
 from .objects import Object
 
 QUICK, PATIENT = 3_000, 15_000  # milliseconds
@@ -94,12 +95,28 @@ class Questions:
             self._said = list(self.contracts), dict(self.ranges), found
         return self._said[2].copy()
 
-    def integers(
-        self, pair: Pair, thread: int, space: Space, path: Path, loops: tuple[Loop, ...], facts: Path = ()
-    ) -> Integers:
-        """A translation to integers for one of two threads, where a path is taken, and where facts hold beside it."""
-        known = self._exact[path, loops, facts, pair.fixed(thread)]
-        found = Integers(lambda atom: pair.name(atom, thread), space, known)
+    def in_bits(self, pair: Pair, *places: At, only: Sequence[Sequence[Linear]] = ()) -> list[Bits]:
+        """Bit-vectors for the threads of a pair, with what holds where they are; `only`: with what is about these."""
+        found: list[Bits] = []
+        for thread, place in enumerate(places):
+            found.append(Bits(partial(pair.name, thread=thread)))
+            found[-1].assume(self._given(pair, thread, place, only[thread] if only else None))
+        return found
+
+    def in_integers(
+        self, pair: Pair, *places: At, only: Sequence[Sequence[Linear]] = (), facts: Path = ()
+    ) -> tuple[Space, list[Integers]]:
+        """The same as integers, in one space; `facts` are what the caller assumes besides."""
+        space = self.space()
+        found: list[Integers] = []
+        for thread, place in enumerate(places):
+            found.append(self._integers(pair, thread, space, place, facts))
+            found[-1].assume(self._given(pair, thread, place, only[thread] if only else None))
+        return space, found
+
+    def _integers(self, pair: Pair, thread: int, space: Space, place: At, facts: Path) -> Integers:
+        known = self._exact[place.path, place.loops, facts, pair.fixed(thread)]
+        found = Integers(partial(pair.name, thread=thread), space, known)
         tag = "" if pair.same_block else f"@{thread}"
         for axis, extent in zip(AXES, self.terms.cluster, strict=True):
             number = space.variable(f"{self.terms.cluster_name}.{axis}{tag}", 0, self.ranges[f"%nctaid.{axis}"][1] - 1)
@@ -107,34 +124,29 @@ class Questions:
             found.facts.append(space.at_most(last, Poly({(f"%nctaid.{axis}",): 1})))
         return found
 
-    def bits(self, pair: Pair, thread: int) -> Bits:
-        """A translation to bit-vectors for one of two threads."""
-        return Bits(lambda atom: pair.name(atom, thread))
-
     @staticmethod
-    def enter(translation: Bits | Integers, pair: Pair, thread: int, path: Path, loops: Sequence[Loop],
-              values: Sequence[Linear], *, only: Sequence[Linear] | None = None) -> None:  # fmt: skip
-        """Take for granted what holds for a thread at an access; or only what is about the thread and some terms."""
-        limits, facts = pair.facts([*path, *values], loops, thread)
-        given = [*limits, *path, *facts]
-        if only is not None:
-            known = leaves(only)
-            given = [one for one in given if all(is_thread_index(atom) or atom in known for atom in leaves([one]))]
-        translation.assume(given)
+    def _given(pair: Pair, thread: int, place: At, only: Sequence[Linear] | None) -> list[Linear]:
+        """What holds for a thread at a place; or only what is about the thread and some terms."""
+        limits, facts = pair.facts([*place.path, *place.values], place.loops, thread)
+        given = [*limits, *place.path, *facts]
+        if only is None:
+            return given
+        known = leaves(only)
+        return [one for one in given if all(is_thread_index(atom) or atom in known for atom in leaves([one]))]
 
     def holds(self, condition: Linear, path: Path, loops: tuple[Loop, ...], facts: Path, milliseconds: int) -> bool:
         """Whether a predicate holds wherever a thread takes a path, in any turns, if facts hold."""
-        pair = Pair(None, ({}, {}), same_block=True)
-        for only in ([condition, *facts], None):  # first without what is about other terms
-            space = self.space()
-            for t in (self.integers(pair, 0, space, path, loops, facts), self.bits(pair, 0)):
-                self.enter(t, pair, 0, path, loops, [condition, *facts], only=only)
-                t.assume(facts)
-                formulas = [z3.Not(t.holds(condition)), *t.facts]
-                if isinstance(t, Integers):
-                    formulas += [*space.lemmas(products(space)), *space.facts]
-                if self.clock.check(formulas, milliseconds)[0] == "unsat":
-                    return True
+        place = At(path, loops, [condition, *facts])
+        for only in ([place.values], ()):  # first without what is about other terms
+            space, (t,) = self.in_integers(ALONE, place, only=only, facts=facts)
+            t.assume(facts)
+            formulas = [z3.Not(t.holds(condition)), *t.facts, *space.lemmas(products(space)), *space.facts]
+            if self.clock.check(formulas, milliseconds)[0] == "unsat":
+                return True
+            (b,) = self.in_bits(ALONE, place, only=only)
+            b.assume(facts)
+            if self.clock.check([z3.Not(b.holds(condition)), *b.facts], milliseconds)[0] == "unsat":
+                return True
         return False
 
     def length(self, object: Object) -> Poly:

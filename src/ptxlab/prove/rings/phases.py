@@ -99,7 +99,7 @@ def visits(threads: Threads, event: Event, mask: int) -> Iterator[tuple[Key, Vis
     counter, turns, start, end = None, 1, 0, 1
     versions = [(0, values)]
     if loop is not None:
-        ((counter, _),) = loop.counter.terms
+        counter = loop.turn
         start = _starts(threads.terms, event, loop)
         versions = _versions(threads.terms, values, loop, start)
         turns, repeats = _repeats(threads.terms, versions, loop, start)
@@ -157,17 +157,14 @@ def _versions(terms: Terms, values: list[Linear], loop: Loop, start: int) -> lis
     it, and in others; with the first number that each is for."""  # fmt: skip
     if not loop.base.terms:
         return [(0, values)]
-    ((counter, _),) = loop.counter.terms
     ((base, _),) = loop.base.terms
-    at_first = [{counter: linear(LONG, 0)}, {base: loop.counter}]
-    one = linear(LONG, 1)
-    later = [{counter: loop.counter.plus(one)}, {counter: loop.counter.plus(loop.base, -1)},
-             {counter: loop.counter.plus(one, -1)}]  # fmt: skip
+    at_first = [{loop.turn: linear(LONG, 0)}, {base: loop.counter}]
+    later = [{loop.turn: one} for one in (loop.later(1), loop.counter.plus(loop.base, -1), loop.later(-1))]
     found = []
     for least, replaced in ((0, at_first), (1, later))[start:]:
         own = values
         for each in replaced:
-            own = [terms.substitute(value, each, {}) for value in own]
+            own = [terms.substitute(value, each) for value in own]
         found.append((least, own))
     return found
 
@@ -176,11 +173,9 @@ def _repeats(
     terms: Terms, versions: Sequence[tuple[int, list[Linear]]], loop: Loop, start: int
 ) -> tuple[int, int]:  # fmt: skip
     """After how many turns values come again, and from which turn on; 0 if that is not known."""
-    ((counter, _),) = loop.counter.terms
     for first in range(start, 2):
-        later = {counter: loop.counter.plus(linear(LONG, first))}
-        values = [one for _, own in versions for one in own]
-        turns = lcm(*(period(terms.substitute(one, later, {}), counter) or 0 for one in values))
+        values = [terms.in_turn(one, loop, loop.later(first)) for _, own in versions for one in own]
+        turns = lcm(*(period(one, loop.turn) or 0 for one in values))
         if turns:
             return turns, max(first, versions[-1][0])
     return 0, 0
@@ -188,12 +183,9 @@ def _repeats(
 
 def _starts(terms: Terms, event: Event, loop: Loop) -> int:
     """The first turn that an event comes in: 1 where a predicate on its path holds in all turns but the first."""
-    ((counter, _),) = loop.counter.terms
-    first, later = {counter: linear(LONG, 0)}, {counter: loop.counter.plus(linear(LONG, 1))}
-    for one in event.path if loop in event.loops else ():
-        if terms.substitute(one, first, {}) == FALSE and terms.substitute(one, later, {}) == TRUE:
-            return 1
-    return 0
+    turns = linear(LONG, 0), loop.later(1)
+    ways = [[terms.in_turn(one, loop, turn) for turn in turns] for one in event.path if loop in event.loops]
+    return int([FALSE, TRUE] in ways)
 
 
 def mbarriers(threads: Threads, events: Sequence[Event], masks: dict[Event, int]) -> list[Mbarrier]:
@@ -317,3 +309,18 @@ def clock(loops: Sequence[Loop], depth: int = 0) -> Linear:
     """The turn of the loop whose turns count, of all turns so far; 0 outside of loops."""
     loop = loop_of(loops, depth)
     return linear(LONG, 0) if loop is None else loop.counter.plus(loop.base) if loop.base.terms else loop.counter
+
+
+def turns_of(visit: Visit, phase: int, arriver: Arriver) -> Iterator[tuple[Event, int, bool]]:
+    """The arrivals in the phases of a wait, and how many turns before it; outside of loops, from which turn on."""
+    for number, one in enumerate(arriver.before):
+        if visit.spacing:
+            yield one.event, visit.first + visit.spacing * max(0, number - phase), False
+        elif number <= phase:
+            yield one.event, 0, False
+    if arriver.looped is not None and visit.spacing:
+        looped = arriver.looped
+        if looped.spacing != visit.spacing:
+            raise UnsupportedError(visit.event.at, "a wait and its arrivals do not come to an mbarrier equally often")
+        distance = visit.first - looped.first + visit.spacing * (len(arriver.before) - phase)
+        yield looped.event, distance, True

@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ptxlab.flow.expressions import Atom, Linear, linear
-from ptxlab.flow.symbolic import LONG
+from ptxlab.flow.expressions import Atom, Linear
 from ptxlab.prove.execution.segments import Access, Event, UnsupportedError
 from ptxlab.prove.questions.questions import Obligation, Questions, obligation
 from ptxlab.prove.terms.terms import Loop, Symbol, leaves
@@ -89,7 +88,7 @@ def _relay(orders: Orders, outer: Orders, loops: list[Loop]) -> Relay:
         """Whether an event comes under the same conditions as that of the first group, in each turn of the loops."""
         renamed = _renamed(event.loops, first[event].loops)
         mine, others = (_inside(orders, orders.others[one], one.loops[0]) for one in (event, first[event]))
-        return {terms.substitute(one, renamed, {}) for one in mine} == others
+        return {terms.substitute(one, renamed) for one in mine} == others
 
     require = [
         ([one.group for one in loops] == [(n, len(loops)) for n in range(len(loops))], "there is one group more"),
@@ -180,7 +179,7 @@ def _accesses(orders: Orders, events: Sequence[Sequence[Event]], shifts: Sequenc
             places = [(orders.place(access), access.segment.loops) for access in (one, first)]
             mine, others = (_inside(orders, place.others, loops[0]) for place, loops in places)
             renamed = _renamed(one.segment.loops, first.segment.loops)
-            is_same = {orders.threads.terms.substitute(each, renamed, {}) for each in mine} == others
+            is_same = {orders.threads.terms.substitute(each, renamed) for each in mine} == others
             if is_same and places[0][0].mask == places[1][0].mask << shift:
                 found[one] = first
     return found
@@ -191,7 +190,7 @@ def is_same_length(
 ) -> bool:  # fmt: skip
     """Whether a loop in a loop makes as many turns, in each turn of that, as groups pass over for each other."""
     loop, ring = nest
-    passed, turns = relay.loops[0].passed, ring.counter.plus(linear(LONG, 1))
+    passed, turns = relay.loops[0].passed, ring.later(1)
     assert passed is not None
     is_last = len(ring.exits) == 1 and _is_fixed(orders, loop, ring)
     path = (*ring.entry, *ring.ends) if is_last else ()

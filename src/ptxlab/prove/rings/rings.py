@@ -14,14 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from ptxlab.flow.expressions import Atom, Linear, linear
+from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import LONG
 from ptxlab.prove.execution.segments import Access, Event, Path
 from ptxlab.prove.questions.questions import Obligation, Questions, copy_at_exit, obligation
 from ptxlab.prove.terms.terms import MOST_TURNS, TRUE, Loop, Symbol
 
-from .orders import Before, Orders, turns_of
-from .phases import Arriver, Mbarrier, Visit, clock
+from .known import Before
+from .orders import Orders
+from .phases import Arriver, Mbarrier, Visit, clock, turns_of
 from .relays import Relay, is_same_length, show_relay
 
 KIND = "mbarrier"
@@ -69,7 +70,7 @@ class Rings:
         coming += [(one.event, one.mask) for one, _ in mbarrier.waits]
         first = mbarrier.initialized
         places = [place for event, mask in coming for place in orders.places_of(event, mask)]
-        is_ready = all(any(one.all and one.distance <= 0 for one in orders.happened(place, first, mbarrier.owner))
+        is_ready = all(any(one.all and one.distance <= 0 for one in orders.known.happened(place, first, mbarrier.owner))
                        for place in places)  # fmt: skip
         events = [first, *(event for event, _ in coming)]
         yield said("an mbarrier is initialized before it is used", is_ready, events, "order",
@@ -97,7 +98,7 @@ class Rings:
                 if not is_looped and visit.spacing == 0 and phase - 1 < 0:
                     continue
                 for before, own in mbarrier.come(arrival, one.mask):
-                    known = [list(self.orders.happened(here, before, own)) for here in places]
+                    known = [list(self.orders.known.happened(here, before, own)) for here in places]
                     if not all(_is_known(each, distance, is_looped) for each in known):
                         return False
             if visit.spacing == 0 and phase > len(one.before) and one.looped is not None:
@@ -123,7 +124,7 @@ class Rings:
 
     def _passed(self, event: Event, arriver: Arriver, visit: Visit, distance: int, is_looped: bool) -> bool:
         """Whether some of the threads that arrive know it: without them the phase is not complete."""
-        known = (self.orders.happened(place, visit.event, visit.mask)
+        known = (self.orders.known.happened(place, visit.event, visit.mask)
                  for place in self.orders.places_of(event, arriver.mask))  # fmt: skip
         return any(_is_known(list(each), distance, is_looped) for each in known)
 
@@ -222,7 +223,6 @@ class Rings:
         if not is_plain or not is_same_length(self.orders, nest, relay, self.questions, milliseconds):
             return False
         loop, count = nest[0], len(relay.loops)
-        ((counter, _),) = loop.counter.terms
         terms = self.questions.terms
         for number, own in enumerate(relay.loops):
             together = own.counter.times(count).plus(linear(LONG, number))
@@ -230,7 +230,7 @@ class Rings:
                 return False
             turn = terms.symbol(Symbol("a turn of a group", own.line, ()), LONG, (0, MOST_TURNS - 1))
             together = turn.times(count).plus(linear(LONG, number))
-            facts = [terms.substitute(one, {counter: together}, {}) for one in (*loop.limits, *loop.facts)]
+            facts = [terms.in_turn(one, loop, together) for one in (*loop.limits, *loop.facts)]
             facts.append(terms.equal(loop.counter, together))
             if not self._has_turn(own, turn, loop, tuple(facts), milliseconds):
                 return False
@@ -239,11 +239,10 @@ class Rings:
     def _has_turn(self, loop: Loop, turn: Linear, given: Loop, facts: Path, milliseconds: int) -> bool:
         """Whether a loop has a turn where there is one of another loop."""
         orders, terms = self.orders, self.questions.terms
-        ((counter, _),) = loop.counter.terms
-        earlier = terms.bounded(counter, MOST_TURNS - 1)
+        earlier = terms.bounded(loop.turn, MOST_TURNS - 1)
         is_earlier = terms.at_most(earlier.plus(linear(LONG, 1)), turn)
         wanted = [(one, facts) for one in orders.entered(loop)]
-        wanted += [(terms.substitute(one, {counter: earlier}, {}), (*facts, is_earlier)) for one in orders.stays(loop)]
+        wanted += [(terms.in_turn(one, loop, earlier), (*facts, is_earlier)) for one in orders.stays(loop)]
         return all(one in given.entry or self.questions.holds(one, given.entry, (given,), known, milliseconds)
                    for one, known in wanted)  # fmt: skip
 
@@ -254,10 +253,9 @@ class Rings:
         if not self.orders.depth:
             return not event.starts and orders.others[event] <= given
         inner = event.left or event.loops[1]
-        ((counter, _),) = inner.counter.terms
-        later = {counter: inner.counter.plus(linear(LONG, 1))}
+        is_late = event.left is None and bool(event.starts)  # in the first turn it does not come
         more = [one for one in orders.others[event] - given
-                if event.left is not None or not event.starts or terms.substitute(one, later, {}) != TRUE]  # fmt: skip
+                if not is_late or terms.in_turn(one, inner, inner.later(1)) != TRUE]  # fmt: skip
         return not more and orders.entered(inner) == given
 
     def _come_before(self, given: Event, event: Event, milliseconds: int) -> Obligation:
@@ -270,22 +268,19 @@ class Rings:
                  milliseconds: int, about: str) -> Obligation:  # fmt: skip
         """That where an event comes another one comes in turn `now` of its loop, of which turns before `known` are."""
         orders, terms = self.orders, self.orders.threads.terms
-        replaced: dict[Atom, Linear] = {}
         questions: list[tuple[Linear, list[Linear]]] = []  # what must hold, and what may be assumed for it
         lines, shown = [given, event], "follows from the path"
         if now is not None:
             (loop,) = event.loops
-            ((counter, _),) = loop.counter.terms
-            replaced[counter] = now
             if known is not None:
-                earlier = terms.bounded(counter, (1 << 31) - 1)
+                earlier = terms.bounded(loop.turn, MOST_TURNS - 1)
                 between = [terms.at_most(known, earlier), terms.at_most(earlier.plus(linear(LONG, 1)), now)]
                 ends = loop.stays, (*loop.outer, loop)  # loops in it have ended before that
-                stays = [terms.substitute(one, {counter: earlier}, {}) for one in orders.without_ends(*ends)]
+                stays = [terms.in_turn(one, loop, earlier) for one in orders.without_ends(*ends)]
                 questions += [(one, [*facts, *between]) for one in stays]
                 if event.loops != given.loops:
                     questions += [(one, facts) for one in loop.entry if one in orders.others_of(loop.entry)]
-        questions += [(terms.substitute(one, replaced, {}), facts) for one in orders.others[event]]
+        questions += [(one if now is None else terms.in_turn(one, loop, now), facts) for one in orders.others[event]]
         for one, assumed in questions:
             if one in given.path:
                 continue
@@ -344,74 +339,6 @@ class Rings:
         elif copy.loops or phase < number:
             return False
         return self._come_in(copy, wait.event, turn, known, [], milliseconds, "").status == "proved"
-
-
-def show_circles(rings: Sequence[Rings], milliseconds: int) -> Obligation:
-    """Show that no event waits for one that comes after it: all ways around lead to an earlier turn.
-
-    Of loops in loops, all turns so far are counted, as those of the inner one: what is before it is in its first turn,
-    what is after it, or in a loop without an inner one, in its last.
-    """
-    views = [one.orders for one in rings]
-    orders, is_nested, relays = views[0], len(views) > 1, views[-1].relays
-    events = orders.all_events
-    far = -1_000_000  # all turns of a loop
-    ways: dict[tuple[Event, Event], int] = {}
-
-    def add(event: Event, other: Event, distance: int) -> None:
-        ways[event, other] = min(ways.get((event, other), distance), distance)
-
-    for event in events:
-        for other in events:
-            if not orders.masks[event] & orders.masks[other] and "barrier" not in (event.kind, other.kind):
-                continue
-            same = event.loops[:1] == other.loops[:1] if is_nested else event.loops == other.loops
-            if event.loops and same:
-                add(event, other, 0 if other.number < event.number else 1)
-            elif other.number < event.number:
-                add(event, other, far if other.loops else 0)
-    for view in views:
-        for mbarrier in view.mbarriers:
-            for visit, phase in mbarrier.waits:
-                for arriver in mbarrier.arrivers:
-                    for arrival, distance, is_looped in turns_of(visit, phase, arriver):
-                        others = [arrival, *mbarrier.copies.get(arrival, ())]
-                        if is_looped and arriver.last is not None and view.depth:
-                            others.append(arriver.last.event)
-                        pairs = [(one, each) for other in others for each in view.together(other)
-                                 for one in view.together(visit.event)]  # fmt: skip
-                        for event, other in pairs:
-                            turns = in_turns(relays if is_looped else [], event, other, distance)
-                            is_later = is_nested and not view.depth and turns <= 0 and (
-                                turns < 0 or orders.is_before_inner(event))  # fmt: skip
-                            add(event, other, far if is_looped and is_later else turns if is_looped else 0)
-    shortest = {event: {other: distance for (one, other), distance in ways.items() if one is event} for event in events}
-    for middle in events:
-        for event in events:
-            if middle not in shortest[event]:
-                continue
-            for other, distance in shortest[middle].items():
-                total = max(shortest[event][middle] + distance, 2 * far)
-                if total < shortest[event].get(other, total + 1):
-                    shortest[event][other] = total
-    wrong = [event for event in events if shortest[event].get(event, 1) <= 0]
-    is_alike = not is_nested or views[-1].are_alike(lambda relay, nest: rings[-1].take_turns(relay, nest, milliseconds))
-    is_shown = not wrong and is_alike
-    return said("no thread waits for what comes after it", is_shown, wrong or events[:1],
-                "every circle leads to an earlier turn",
-                "these wait for each other in one turn" if wrong else "loops may have other turns")  # fmt: skip
-
-
-def in_turns(relays: Sequence[Relay], event: Event, other: Event, distance: int) -> int:
-    """How many turns of all groups an event is after another, which is so many turns of its own loop before.
-
-    In the loops in those, turns are those of all groups.
-    """
-    for relay in relays if not event.loops[1:] else ():
-        own = [relay.loops.index(one.loops[0]) for one in (event, other) if one.loops[0] in relay.loops]
-        if own:
-            return distance * len(relay.loops) + own[0] - own[1] if own[1:] else -1  # -1: it may be any
-    return distance
 
 
 def said(about: str, is_shown: bool, events: Sequence[Event], argument: str, reason: str) -> Obligation:

@@ -45,8 +45,7 @@ def spread(loops: Sequence[Loop]) -> None:
 
 def continued(terms: Terms, loop: Loop, stays: Sequence[Linear]) -> Linear:
     """That this is the first turn, or the turn before it did not leave the loop."""
-    (counter, _), *_ = loop.counter.terms
-    replaced: dict[Atom, Linear] = {counter: loop.counter.plus(linear(loop.counter.type, -1))}
+    replaced: dict[Atom, Linear] = {loop.turn: loop.later(-1)}
     for atom in leaves(stays):
         detail = atom.detail
         if isinstance(detail, Symbol) and loop in detail.loops:

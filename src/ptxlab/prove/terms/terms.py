@@ -87,6 +87,16 @@ class Loop:
         return f"turn of the loop at line {self.line}"
 
     @property
+    def turn(self) -> Atom:
+        """The number of a turn, as an atom."""
+        ((atom, _),) = self.counter.terms
+        return atom
+
+    def later(self, turns: int) -> Linear:
+        """The number of the turn that comes so many turns later; of a negative number, earlier."""
+        return self.counter.plus(linear(LONG, turns))
+
+    @property
     def is_uniform(self) -> bool:
         """Whether all threads of a block that enter it leave it in the same turn."""
         return self.leaving is not None and is_uniform(self.leaving, self.is_around)
@@ -187,45 +197,43 @@ class Terms(Symbolic):
     def special(self, operand: ir.SpecialRegister, type: Type) -> Linear | None:
         """A register that is the same as long as a thread runs; None: it is not one that a proof knows."""
         axis = AXES.find(operand.component or "-")
-        extents = self.block
-        name = operand.name
-        if name == "%ntid" and axis >= 0:
-            return linear(type, extents[axis])
-        if name == "%tid" and axis >= 0:
-            return self._fit(self.threads()[axis], WORD, type)
-        if name == "%ctaid" and axis >= 0:
-            return self._fit(self.blocks()[axis], WORD, type)
-        if name == "%nctaid" and axis >= 0:
-            return self._named(f"%nctaid.{AXES[axis]}", (1, MOST[axis]), type)
-        if name == "%laneid":
-            return self._modulo(self.linear_thread(), 32, type)
-        if name == OWN_RANK:
-            return self._fit(self.rank(), WORD, type)
-        if name == "%cluster_nctarank":
-            return linear(type, self.ranks)
-        if name == "%cluster_ctaid" and axis >= 0:
-            return self._fit(self._in_cluster()[axis], WORD, type)
-        if name == "%cluster_nctaid" and axis >= 0:
-            return linear(type, self.cluster[axis])
-        if name == "%clusterid" and axis >= 0:
-            return self._fit(self.clusters()[axis], WORD, type)
-        if name == "%nclusterid" and axis >= 0:
-            blocks = self._named(f"%nctaid.{AXES[axis]}", (1, MOST[axis]), WORD)
-            return self._fit(self._quotient(blocks, self.cluster[axis]), WORD, type)
+        whole: dict[str, Callable[[], Linear]] = {
+            "%laneid": lambda: self._modulo(self.linear_thread(), 32),
+            OWN_RANK: self.rank,
+            "%cluster_nctarank": lambda: linear(WORD, self.ranks),
+        }
+        by_axis: dict[str, Callable[[], Sequence[Linear]]] = {
+            "%ntid": lambda: [linear(WORD, extent) for extent in self.block],
+            "%tid": self.threads,
+            "%ctaid": self.blocks,
+            "%nctaid": self._grid,
+            "%cluster_ctaid": self._in_cluster,
+            "%cluster_nctaid": lambda: [linear(WORD, extent) for extent in self.cluster],
+            "%clusterid": self.clusters,
+            "%nclusterid": lambda: list(map(self._quotient, self._grid(), self.cluster)),
+        }
+        if operand.name in whole:
+            return self._fit(whole[operand.name](), WORD, type)
+        if operand.name in by_axis and axis >= 0:
+            return self._fit(by_axis[operand.name]()[axis], WORD, type)
         return None
+
+    def _grid(self) -> list[Linear]:
+        """The extents of the grid, in blocks."""
+        return [self._named(f"%nctaid.{axis}", (1, most)) for axis, most in zip(AXES, MOST, strict=True)]
 
     def threads(self) -> list[Linear]:
         """The numbers of the thread in its block, by axis."""
-        return [self._named(f"%tid.{axis}", (0, extent - 1), WORD) if extent > 1 else linear(WORD, 0)
+        return [self._named(f"%tid.{axis}", (0, extent - 1)) if extent > 1 else linear(WORD, 0)
                 for axis, extent in zip(AXES, self.block, strict=True)]  # fmt: skip
 
     def rank(self) -> Linear:
         """The number of the block in its cluster."""
-        return self._named(OWN_RANK, (0, self.ranks - 1), WORD) if self.ranks > 1 else linear(WORD, 0)
+        return self._named(OWN_RANK, (0, self.ranks - 1)) if self.ranks > 1 else linear(WORD, 0)
 
     def clusters(self) -> list[Linear]:
         """The numbers of the cluster in its grid, by axis; without clusters, those of the block."""
-        return [self._named(f"{self.cluster_name}.{axis}", (0, most // extent - 1), WORD)
+        return [self._named(f"{self.cluster_name}.{axis}", (0, most // extent - 1))
                 for axis, most, extent in zip(AXES, MOST, self.cluster, strict=True)]  # fmt: skip
 
     @property
@@ -241,11 +249,7 @@ class Terms(Symbolic):
     def _in_cluster(self) -> list[Linear]:
         """The numbers of the block in its cluster, by axis."""
         (x, y, _), rank = self.cluster, self.rank()
-        return [
-            self._modulo(rank, x, WORD),
-            self._modulo(self._quotient(rank, x), y, WORD),
-            self._quotient(rank, x * y),
-        ]
+        return [self._modulo(rank, x), self._modulo(self._quotient(rank, x), y), self._quotient(rank, x * y)]
 
     def linear_thread(self) -> Linear:
         """The number of the thread in its block."""
@@ -253,6 +257,11 @@ class Terms(Symbolic):
         for number, extent in zip(self.threads(), self.block, strict=True):
             found, pitch = found.plus(number, pitch), pitch * extent
         return found
+
+    def place(self, thread: int) -> dict[str, int]:
+        """The numbers of a thread in its block, by axis."""
+        x, y, _ = self.block
+        return dict(zip(AXES, (thread % x, thread // x % y, thread // x // y), strict=True))
 
     def warp(self) -> Linear:
         """The number of the warp in its block."""
@@ -265,7 +274,7 @@ class Terms(Symbolic):
             return all(
                 self.is_warp_quotient(atom)
                 or (bool(atom.parts) and all(map(is_known, atom.parts)))
-                or is_certain([linear(atom.type, 0, {atom: 1})], loops)
+                or is_certain([term(atom)], loops)
                 for atom, _ in value.terms
             )
 
@@ -287,7 +296,7 @@ class Terms(Symbolic):
                 first += 1
                 continue
             last = first + (~(mask >> first) & -~(mask >> first)).bit_length() - 1
-            found.append(self._modulo(self._quotient(self.linear_thread(), 1 << first), 1 << last - first, WORD))
+            found.append(self._modulo(self._quotient(self.linear_thread(), 1 << first), 1 << last - first))
             first = last
         return found
 
@@ -295,15 +304,14 @@ class Terms(Symbolic):
         """Whether all paths to a block lead through another."""
         return self._dominates(one, other)
 
-    def _named(self, name: str, bounds: Bounds, type: Type) -> Linear:
-        return self._fit(self._atom(SPECIAL, name, WORD, bounds), WORD, type)
+    def _named(self, name: str, bounds: Bounds) -> Linear:
+        return self._atom(SPECIAL, name, WORD, bounds)
 
     def _quotient(self, value: Linear, divisor: int) -> Linear:
         return self.apply(Step("//", WORD, (0, 1), WORD), [value, linear(WORD, divisor)])
 
-    def _modulo(self, value: Linear, divisor: int, type: Type) -> Linear:
-        step = Step("%", WORD, (0, 1), WORD)
-        return self._fit(self.apply(step, [value, linear(WORD, divisor)]), WORD, type)
+    def _modulo(self, value: Linear, divisor: int) -> Linear:
+        return self.apply(Step("%", WORD, (0, 1), WORD), [value, linear(WORD, divisor)])
 
     # What steps make of terms.
 
@@ -347,8 +355,7 @@ class Terms(Symbolic):
             bases = [atom for atom, factor in one.terms if atom.kind == ADDRESS and factor == 1]
             align = bases[0].detail.align if len(bases) == 1 and isinstance(bases[0].detail, ir.Variable) else None
             if align and 0 <= other.bounds[0] <= other.bounds[1] < align and one.type.width == other.type.width:
-                base = linear(one.type, 0, {bases[0]: 1})
-                return [one.plus(base, -1), other], base
+                return [without(one, bases[0]), other], term(bases[0]).as_type(one.type)
         return parts, None
 
     def _select(self, step: Step, parts: list[Linear]) -> Linear:
@@ -416,8 +423,15 @@ class Terms(Symbolic):
 
     # Questions.
 
-    def substitute(self, value: Linear, replaced: Mapping[Atom, Linear], known: dict[Atom, Linear]) -> Linear:
-        """A term with other terms in place of atoms."""
+    def in_turn(self, value: Linear, loop: Loop, turn: Linear) -> Linear:
+        """What a term is in another turn of a loop, as far as it says so by the number of the turn."""
+        return self.substitute(value, {loop.turn: turn})
+
+    def substitute(
+        self, value: Linear, replaced: Mapping[Atom, Linear], known: dict[Atom, Linear] | None = None
+    ) -> Linear:
+        """A term with other terms in place of atoms; `known` keeps what becomes of operations."""
+        known = {} if known is None else known
         found = linear(value.type, value.constant)
         for atom, factor in value.terms:
             if atom not in known:
@@ -444,11 +458,21 @@ class Terms(Symbolic):
     def _substituted(self, atom: Atom, replaced: Mapping[Atom, Linear], known: dict[Atom, Linear]) -> Linear:
         if atom in replaced:
             return replaced[atom]
-        unchanged = linear(atom.type, 0, {atom: 1})
+        unchanged = term(atom)
         if atom.step is None:
             return unchanged
         parts = [self.substitute(part, replaced, known) for part in atom.parts]
         return unchanged if tuple(parts) == atom.parts else self.apply(atom.step, parts)
+
+
+def term(atom: Atom) -> Linear:
+    """An atom as a term."""
+    return linear(atom.type, 0, {atom: 1})
+
+
+def without(value: Linear, atom: Atom) -> Linear:
+    """A sum without an atom that is once in it, such as an address without its base."""
+    return value.plus(term(atom), -1)
 
 
 def leaves(values: Iterable[Linear]) -> set[Atom]:
@@ -484,7 +508,7 @@ def without_rank(address: Linear) -> tuple[Linear, Linear | None]:
     if len(ranks) != 1 or ranks[0][1] != 1:
         return address, None
     ((atom, _),) = ranks
-    return address.plus(linear(address.type, 0, {atom: 1}), -1), atom.parts[0]
+    return without(address, atom), atom.parts[0]
 
 
 def is_size(atom: Atom) -> bool:

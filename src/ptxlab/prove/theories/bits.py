@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from operator import add, and_, eq, le, lshift, lt, mul, or_, rshift, sub, truediv, xor
 from typing import Any
 
 from ptxlab.flow.expressions import Atom, Linear
@@ -56,49 +57,32 @@ class Bits(Translation):
         return variable + more if more else variable
 
     def _operation(self, atom: Atom, step: Step) -> Any | None:
-        operation, of = step.operation, step.of
         parts = [self.number(part) for part in atom.parts]
-        signed = of.kind == "s"
-        if operation in ("<", "<=", "=="):
-            less = {("<", True): lambda a, b: a < b, ("<", False): z3.ULT, ("<=", True): lambda a, b: a <= b,
-                    ("<=", False): z3.ULE}.get((operation, signed), lambda a, b: a == b)  # fmt: skip
-            return z3.If(less(*parts), z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
-        match operation:
+        signed = step.of.kind == "s"
+        compute = {**_OPERATIONS, **(_SIGNED if signed else _UNSIGNED)}.get(step.operation)
+        match step.operation:
+            case "<" | "<=" | "==":
+                assert compute is not None
+                return z3.If(compute(*parts), z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
             case "select":
                 return z3.If(parts[0] == 1, parts[1], parts[2])
-            case "*":
-                return parts[0] * parts[1]
-            case "+":
-                return parts[0] + parts[1]
-            case "-":
-                return parts[0] - parts[1]
-            case "&":
-                return parts[0] & parts[1]
-            case "|":
-                return parts[0] | parts[1]
-            case "^":
-                return parts[0] ^ parts[1]
-            case "<<":
-                return parts[0] << parts[1]
-            case ">>":
-                return parts[0] >> parts[1] if signed else z3.LShR(parts[0], parts[1])
-            case "//" | "%":
-                return self._divided(atom, operation, signed, parts)
+            case "//" | "%" if not (atom.parts[1].is_constant and atom.parts[1].constant):
+                assert compute is not None
+                return z3.If(parts[1] == 0, self._variable(atom), compute(*parts))  # of zero, the manual says nothing
             case "cast":
-                return self._sized(parts[0], of, step.type.width)
+                return self._sized(parts[0], step.of, step.type.width)
             case "part":
                 return z3.Extract(step.detail + step.type.width - 1, step.detail, parts[0])
             case "pack" if len(parts) > 1:
                 return z3.Concat(*reversed(parts))
-        return None
+        return None if compute is None else compute(*parts)
 
-    def _divided(self, atom: Atom, operation: str, signed: bool, parts: Sequence[Any]) -> Any:
-        """A quotient or a remainder; of a division by zero, the manual says nothing."""
-        a, b = parts
-        if operation == "//":
-            found = a / b if signed else z3.UDiv(a, b)
-        else:
-            found = z3.SRem(a, b) if signed else z3.URem(a, b)
-        if atom.parts[1].is_constant and atom.parts[1].constant:
-            return found
-        return z3.If(b == 0, self._variable(atom), found)
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "==": eq, "+": add, "-": sub, "*": mul, "&": and_, "|": or_, "^": xor, "<<": lshift
+}  # fmt: skip
+_SIGNED: dict[str, Callable[..., Any]] = {"<": lt, "<=": le, ">>": rshift, "//": truediv}
+_UNSIGNED: dict[str, Callable[..., Any]] = {}
+if z3 is not None:
+    _SIGNED["%"] = z3.SRem
+    _UNSIGNED |= {"<": z3.ULT, "<=": z3.ULE, ">>": z3.LShR, "//": z3.UDiv, "%": z3.URem}
