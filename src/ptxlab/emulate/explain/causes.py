@@ -167,12 +167,12 @@ def _key(race: Race, sources: dict[int, Source]) -> Hashable:
     copies = [party for party in parties if party.is_copy and not race.is_of_next]
     if copies:  # one wait is for all `cp.async` of a thread, but other copies may each have an mbarrier
         waits = [sources.get(one.instruction, one.instruction) for one in copies if one.is_async]
-        return kind, functions, space, race.in_block, race.earlier.kind, race.later.kind, *waits
+        return functions, space, race.in_block, race.earlier.kind, race.later.kind, *waits
     strong = earlier.flags & later.flags & shadow.STRONG
     if earlier.block == later.block:
-        return kind, functions, strong, race.is_of_next
+        return functions, strong, race.is_of_next
     region = race.launch.regions.at(race.record.address)
-    return kind, functions, strong, None if region is None else region.name
+    return functions, strong, None if region is None else region.name
 
 
 def _sources(found: Sequence[Found]) -> dict[int, Source]:
