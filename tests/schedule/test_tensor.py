@@ -69,6 +69,12 @@ def persistent() -> Schedule:
     return with_roles().raster(2).persistent()
 
 
+def of_one_warpgroup() -> Schedule:
+    s = schedule(linear).tile(i=64, j=16).blocks().tile(i=64).threads().tile(x=32).tile(x=16).cluster()
+    s.tensorize("wgmma").stage("a", "b", in_="shared", swizzle="32B")
+    return s.vectorize("a", "b", 8).vectorize("c", 2).pipeline(stages=3)
+
+
 def of_eights() -> Schedule:
     s = schedule(linear_of_eights).tile(i=128, j=16).blocks().tile(i=64).threads().tile(x=32).tensorize("wgmma")
     return s.stage("a", "b", in_="shared", swizzle="32B").vectorize("c", 2).pipeline(stages=3, by="tma").specialize()
@@ -82,6 +88,7 @@ SCHEDULES = {
     "wgmma, TMA": by_tma,
     "roles": with_roles,
     "cluster": lambda: with_roles(2, 32),  # what is exchanged is where both operands were
+    "one warpgroup": of_one_warpgroup,
 }
 SIZES = {"m": 128, "n": 16, "k": 224}
 
@@ -183,6 +190,13 @@ def test_swizzled_rows_have_no_bank_conflicts():
 
     assert wasted(swizzle="32B") == 0
     assert wasted(pad=0) > 0
+
+
+def test_a_thread_that_waits_for_a_warpgroup_needs_no_barrier():
+    s = of_one_warpgroup()
+    assert str(s).count("bar.sync 0;") == 1  # copies by others, before they are multiplied
+    assert s.check(seeds=2, symbolic=False, m=64, n=16, k=160)
+    assert str(by_wgmma(2, 32).vectorize("a", "b", 8).pipeline(stages=3)).count("bar.sync 0;") == 2  # of two warpgroups
 
 
 @pytest.mark.bulk

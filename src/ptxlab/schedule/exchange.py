@@ -86,7 +86,7 @@ def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
     thread = w.thread if w.state.thread_count > 1 else u32(0)
     own = emit("mad.lo.u32", [thread, 16, w.scratch[f"{one.name}_of_blocks"]], out=u32())
     apart = 16 * w.state.thread_count
-    if w.plan.reuses_memory and w.state.thread_count > 1 and w.state.unit != "tcgen05":  # all wait for that one
+    if w.plan.reuses_memory and w.state.thread_count > 1 and not w.state.waits_for_all:
         w.comment("derived: all threads have read what was staged in this memory")
         w.barrier(BLOCK)
     for number, four in enumerate(fours):

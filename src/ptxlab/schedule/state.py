@@ -19,6 +19,7 @@ from ptxlab.schedule.statements import Algorithm, Expression, loads
 MOST_THREADS = 1024
 MOST_BLOCK_PARTS = 3
 LANES = 128  # of tensor memory: rows of a tile, each of a thread
+WARPGROUP = 128  # threads that `wgmma` is of
 MOST_TENSOR_COLUMNS = 512
 MOVED_REGISTERS = {2: (40, 232), 3: (32, 160)}  # by the number of warpgroups that compute
 
@@ -250,6 +251,14 @@ class State:
     def multiplies_later(self) -> bool:
         """Whether tensor cores read shared memory while threads continue."""
         return self.unit in ("wgmma", "tcgen05")
+
+    @property
+    def waits_for_all(self) -> bool:
+        """Whether a thread that waits for multiplications knows that those of all threads are complete.
+
+        Those of `wgmma` are of a warpgroup, and complete as a whole.
+        """
+        return self.unit == "tcgen05" or (self.unit == "wgmma" and self.thread_count == WARPGROUP)
 
     def tensor_of(self, sum: str) -> Tensor | None:
         """How tensor cores compute a sum, where they do."""
