@@ -13,7 +13,7 @@ from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.explain.causes import by_source, by_synchronization, causes_of, other_lines
 from ptxlab.emulate.explain.found import Found
 from ptxlab.emulate.explain.grids import explain_overlaps, is_of_earlier_grid
-from ptxlab.emulate.explain.layout_findings import Mismatch, explain_mismatches
+from ptxlab.emulate.explain.layout_findings import IN_THE_TILE, Mismatch, explain_mismatches
 from ptxlab.emulate.explain.lockstep import explain_lockstep
 from ptxlab.emulate.explain.mbarrier_findings import describe_wait, explain_stale_phase
 from ptxlab.emulate.explain.memory_names import name_memory
@@ -63,9 +63,10 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
 def _explain_kernel(found: Sequence[Found]) -> Iterator[Diagnostic]:
     """What was found of one kernel."""
     misread = {one.instruction for one in found if isinstance(one, Mismatch)}
+    astray = {one.instruction for one in found if isinstance(one, Mismatch) and one.reason not in IN_THE_TILE}
     races = [one for one in found if isinstance(one, Race)]
     yield from explain_overlaps([race for race in races if is_of_earlier_grid(race)])
-    races = [race for race in races if not is_of_earlier_grid(race) and not _is_misread(race, misread)]
+    races = [race for race in races if not is_of_earlier_grid(race) and not _is_misread(race, astray)]
     yield from _most_severe([_explain_cause(cause) for cause in causes_of(races)])
     racing = misread | {instruction for race in races for instruction in race.instructions}
     for kinds, explain in EXPLAINERS.items():
@@ -86,9 +87,9 @@ def _findings_of(launch: RunningLaunch) -> list[Found]:
     ]
 
 
-def _is_misread(race: Race, misread: set[int]) -> bool:
+def _is_misread(race: Race, astray: set[int]) -> bool:
     """Whether a race is of an MMA that reads other shared memory than it should; in tensor memory it races anyway."""
-    return not misread.isdisjoint(race.instructions) and race.space != address_spaces.TENSOR_SPACE
+    return not astray.isdisjoint(race.instructions) and race.space != address_spaces.TENSOR_SPACE
 
 
 def _is_explained(found: Found, racing: set[int]) -> bool:

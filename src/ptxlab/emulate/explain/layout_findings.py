@@ -20,6 +20,14 @@ _ALIKE = (
     (MismatchReason.TYPE,),
     (MismatchReason.FRAGMENT,),
 )
+# Such a matrix is read in the bytes of its tile, each of which a right one has, too: that they race has another cause.
+IN_THE_TILE = {
+    MismatchReason.OVERLAP,
+    MismatchReason.DEPTH,
+    MismatchReason.TYPE,
+    MismatchReason.UNREAD_SLICES,
+    MismatchReason.FRAGMENT,
+}
 _SWIZZLES = ("no swizzle", "32B swizzle", "64B swizzle", "128B swizzle")
 
 
