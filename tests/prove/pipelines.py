@@ -100,6 +100,12 @@ def gemm(shape: GemmShape) -> Callable[[int], Launch]:
     return launch
 
 
+def multicast_gemm(k: int) -> Launch:
+    """`wgmma_gemm` in clusters of two: each block copies a half of what both multiply with, to both."""
+    a, b, d = (np.zeros(extents, np.float16) for extents in ((256, k), (256, k), (256, 256)))
+    return replace(wgmma_gemm.product(a, b, d, GemmShape(columns=64, cluster=2)), grid=2)
+
+
 def tensor_memory(step: str, tiles: int = 1) -> Callable[[int], Launch]:
     """A step of `tcgen05_gemm`."""
 
@@ -267,6 +273,7 @@ PIPELINES = {
     ),
     "gemm": Pipeline(gemm(wgmma_gemm.SMALL), SIZES, (64, 128, 192, 448)),
     "gemm ping-pong": Pipeline(gemm(GemmShape(columns=64, pingpong=True)), SIZES, (64, 128, 192, 448)),
+    "gemm cluster": Pipeline(multicast_gemm, SIZES, (64, 128, 192, 448)),
     "tcgen05 persistent": Pipeline(tensor_memory("persistent", 3), SIZES, (64, 128, 192, 448), ADDS),
     "tcgen05 pair": Pipeline(pair, SIZES, (64, 128, 192, 448), ADDS),
     "nvfp4": Pipeline(scaled, SIZES, (256, 512, 1792), ADDS),
@@ -276,7 +283,7 @@ PIPELINES = {
 }
 
 
-LONG = ("persistent", "ping_pong", "gemm ping-pong", "nvfp4", "tcgen05 pair", "tcgen05 persistent")
+LONG = ("persistent", "ping_pong", "gemm cluster", "gemm ping-pong", "nvfp4", "tcgen05 pair", "tcgen05 persistent")
 """Those whose proof takes a minute of a core."""
 
 

@@ -9,8 +9,10 @@ import pytest
 
 import ptxlab
 from ptxlab.ir import Function
+from ptxlab.measure import Launch
 from ptxlab.prove import Verdict
 from ptxlab.prove.theories import solver
+from tests.prove.pipelines import MULTICAST as RING
 from tests.prove.test_rings import on_page
 
 pytestmark = pytest.mark.skipif(solver.z3 is None, reason="Z3 is not installed: `pip install 'ptxlab[prove]'`")
@@ -198,3 +200,53 @@ def test_a_copy_between_blocks_is_not_followed() -> None:
     _, found = _proved("2", text.replace("mbarrier.arrive.release.cluster", "mbarrier.arrive.expect_tx.release.cluster")
                        .replace("_, [%r1];", "_, [%r1], 128;"))  # fmt: skip
     assert "cp.async.bulk.shared::cluster.shared::cta" in str(found.gaps), str(found)
+
+
+END = """    bar.warp.sync -1;
+    barrier.cluster.arrive.release.aligned;
+    barrier.cluster.wait.acquire.aligned;
+    ret;"""
+DRAIN = """    mov.u32 %r0, emptied;
+    mad.lo.u32 %r0, %stage, 8, %r0;
+drain:
+    mbarrier.try_wait.parity.shared.b64 %p3, [%r0], %parity;
+    @!%p3 bra drain;
+    add.u32 %stage, %stage, 1;
+    setp.eq.u32 %p4, %stage, 2;
+    @%p4 mov.u32 %stage, 0;
+    @%p4 xor.b32 %parity, %parity, 1;
+"""
+BOTH = DRAIN.replace("drain", "first") + DRAIN
+FLIPPED = "    xor.b32 %parity, %parity, 1;\n"
+NEXT = "    add.u32 %stage, %stage, 1;\n"
+DRAINS = [
+    (BOTH, True, None),
+    (DRAIN, False, "exited-block"),  # of one stage only
+    (FLIPPED + BOTH, False, "hang"),
+    (BOTH + DRAIN.replace("drain", "third"), False, "hang"),  # for a phase that does not come
+    ("", False, "exited-block"),
+    ("    mov.u32 %stage, 0;\n" + BOTH, False, "exited-block"),
+    (BOTH.replace("emptied", "filled"), False, "exited-block"),
+    (BOTH.replace(NEXT, "", 1), False, "exited-block"),  # one stage, twice
+]
+
+
+@pytest.mark.bulk(one_in=4)
+@pytest.mark.parametrize(("drain", "is_right", "code"), DRAINS)
+def test_a_block_stays_until_its_stages_are_given_back(drain: str, is_right: bool, code: str | None) -> None:
+    """A producer that waits for all stages after its loop, in place of a barrier of the cluster."""
+    last = "    @%p5 bra copies;\n"
+    assert END in RING
+    assert last in RING
+    kernel = ptxlab.parse(RING.replace(END, "    ret;").replace(last, last + drain), "drained.ptx")["multicast"]
+    codes = set()
+    for count in (7, 2, 1):
+        x, y = np.arange(64 * count, dtype=np.uint32).reshape(-1, 32), np.zeros((2, count, 32), np.uint32)
+        launch = Launch(kernel, 2, 64, [ptxlab.tensor_map(x, box=(1, 32)), y, count])
+        for seed in range(3):
+            ran = kernel.launch(2, 64, launch.args, device="cpu", on_error="collect", timeout=60, seed=seed)
+            codes |= {one.code for one in ran.diagnostics}
+        if count == 7:
+            found = ptxlab.prove(launch, assume=["grid.x == 2", "len(y) == 64 * count"], replays=False)
+    assert (found.level == "proved") == is_right, str(found)
+    assert (codes == set()) if is_right else (code in codes or code is None)

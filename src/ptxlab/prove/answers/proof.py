@@ -97,8 +97,8 @@ class Proof:
     def show_exits(self, milliseconds: int) -> None:
         """Show that what is asynchronous in shared memory is complete when the kernel ends."""
         self.obligations += show_exits(self.execution, self.questions, milliseconds)
-        self.obligations += show_presence(self.execution)
         rings = [Rings(orders, self.questions) for orders in self.orders]
+        self.obligations += show_presence(self.execution, lambda access: any(one.awaits(access) for one in rings))
         for one in rings:
             self.obligations += one.show_exits(milliseconds)
         for access in (one for one in self.objects.accesses if rings and one.unit == "tensor work"):

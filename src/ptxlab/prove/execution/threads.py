@@ -56,9 +56,12 @@ class Threads:
 
     def by_rank(self, mask: int) -> list[int]:
         """Threads, those of each block by themselves."""
-        block = (1 << self.own) - 1
-        parts = (mask & block << rank * self.own for rank in range(self.terms.ranks))
+        parts = (mask & self.of_rank(rank) for rank in range(self.terms.ranks))
         return [part for part in parts if part] or [0]
+
+    def of_rank(self, rank: int) -> int:
+        """The threads of a block."""
+        return (1 << self.own) - 1 << rank * self.own
 
     def rank(self, mask: int) -> int:
         """The block of threads of one."""

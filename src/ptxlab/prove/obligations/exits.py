@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ptxlab.prove.execution.execution import Execution
 from ptxlab.prove.execution.segments import Access, Path, Segment, following
@@ -23,10 +23,10 @@ def show_exits(execution: Execution, questions: Questions, milliseconds: int) ->
             yield copy_at_exit((access.line,), (access.at, access.segment) not in under_way, "waits for groups")
 
 
-def show_presence(execution: Execution) -> Iterator[Obligation]:
+def show_presence(execution: Execution, is_awaited: Callable[[Access], bool]) -> Iterator[Obligation]:
     """Show that blocks run while others access their shared memory: all threads of the cluster synchronize around it.
 
-    What a copy brings is awaited in the block that it is brought to (`rings`).
+    What a copy brings is awaited in the block that it is brought to (`rings`), and so may be arrivals at its mbarriers.
     """
     started = following(execution.entry, _is_between_barriers)
     accesses = [one for segment in execution.notes.segments for one in segment.accesses]
@@ -35,7 +35,11 @@ def show_presence(execution: Execution) -> Iterator[Obligation]:
         _, rank = without_rank(access.address)
         if rank is None or rank == execution.terms.rank():
             continue
-        stays = access.at in brought or not any(one.exits for one in following(access.segment, _is_between_barriers))
+        stays = (
+            access.at in brought
+            or is_awaited(access)
+            or not any(one.exits for one in following(access.segment, _is_between_barriers))
+        )
         for is_shown, has, where in ((access.segment not in started, "has started", "before"),
                                      (stays, "has not exited", "after")):  # fmt: skip
             about = f"the block whose shared memory another one accesses {has}"

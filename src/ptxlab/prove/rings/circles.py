@@ -51,6 +51,11 @@ def show_circles(rings: Sequence[Rings], milliseconds: int) -> Obligation:
                             is_later = is_nested and not view.depth and turns <= 0 and (
                                 turns < 0 or orders.is_before_inner(event))  # fmt: skip
                             add(event, other, far if is_looped and is_later else turns if is_looped else 0)
+        for drain in view.drains:
+            ends = [arriver for mbarrier in view.mbarriers for arriver in mbarrier.arrivers
+                    if any(visit.event is drain.wait for visit, _ in mbarrier.waits)]  # fmt: skip
+            for event in (visit.event for arriver in ends for visit in arriver.visits()):
+                add(drain.event, event, far if event.loops else 0)
     shortest = {event: {other: distance for (one, other), distance in ways.items() if one is event} for event in events}
     for middle in events:
         for event in events:

@@ -12,6 +12,7 @@ from ptxlab.prove.execution.segments import Access, Event, UnsupportedError
 from ptxlab.prove.execution.threads import Threads
 from ptxlab.prove.terms.terms import Loop, is_uniform, without_rank
 
+from .drains import drains, is_drain
 from .known import Knowledge, Place
 from .parts import Parts
 from .phases import loop_of, mbarriers, turns_of
@@ -37,7 +38,9 @@ class Orders:
                 mask = 0
             self.masks[event], self.others[event] = mask, self.without_ends(others, event.loops)
         self.parts = Parts(threads, notes.events, self.masks)
-        every = mbarriers(threads, notes.events, self.masks)
+        late = [one for one in notes.events if one.address is not None and self.masks[one] and is_drain(one)]
+        every = mbarriers(threads, [one for one in notes.events if one not in late], self.masks)
+        self.drains = [one for one in drains(threads, late, self.masks, every) if len(one.wait.loops) == depth + 1]
         self.mbarriers = [one for one in every if one.depth == depth]
         self.has_inner = any(one.depth > depth for one in every)
         self.relays = [] if outer is None else relays(self, outer)
@@ -183,7 +186,5 @@ class Orders:
     def block_of(self, access: Access) -> int:
         """The threads of the block whose memory an access is to, if that is a number; all of them otherwise."""
         _, rank = without_rank(access.address)
-        own = (1 << self.threads.own) - 1
-        return (
-            own << rank.constant * self.threads.own if rank is not None and rank.is_constant else self.threads.everyone
-        )
+        is_known = rank is not None and rank.is_constant
+        return self.threads.of_rank(rank.constant) if rank is not None and is_known else self.threads.everyone

@@ -83,18 +83,23 @@ class Mbarrier:
         return [(arrival, mask), *self.copies.get(arrival, {}).items()]
 
 
-def visits(threads: Threads, event: Event, mask: int) -> Iterator[tuple[Key, Visit]]:
-    """The mbarriers that an event comes to."""
+def place_of(event: Event) -> tuple[object, list[Linear]]:
+    """The variable that an mbarrier is in, and the byte in it, in whichever block; with the count or the parity."""
     assert event.address is not None
     bases = [atom for atom, factor in event.address.terms if atom.kind == ADDRESS and factor == 1]
     if len(bases) != 1 or not isinstance(bases[0].detail, ir.Variable):
         raise UnsupportedError(event.at, "which mbarrier this is is not known")
     variable = bases[0].detail
-    base = DYNAMIC if variable.elements is None else id(variable)
-    place_of, rank = without_rank(event.address)
+    place, rank = without_rank(event.address)
     if rank is not None:
-        place_of = place_of.plus(rank.as_type(place_of.type), SHARED_BYTES)
-    values = [place_of, *([] if event.value is None else [event.value])]
+        place = place.plus(rank.as_type(place.type), SHARED_BYTES)
+    base = DYNAMIC if variable.elements is None else id(variable)
+    return base, [place, *([] if event.value is None else [event.value])]
+
+
+def visits(threads: Threads, event: Event, mask: int) -> Iterator[tuple[Key, Visit]]:
+    """The mbarriers that an event comes to."""
+    base, values = place_of(event)
     loop = _loop(event, values)
     counter, turns, start, end = None, 1, 0, 1
     versions = [(0, values)]
@@ -179,6 +184,17 @@ def _repeats(
         if turns:
             return turns, max(first, versions[-1][0])
     return 0, 0
+
+
+def in_all_turns(
+    terms: Terms, values: list[Linear], loop: Loop, at: int, again: int
+) -> tuple[list[tuple[int, list[Linear]]], int]:  # fmt: skip
+    """Values by the number of all turns of a loop; and a turn by which they, and what does so often, come again."""
+    versions = _versions(terms, values, loop, 0)
+    turns, repeats = _repeats(terms, versions, loop, 0)
+    if not 0 < turns <= MOST_PERIOD:
+        raise UnsupportedError(at, "the mbarrier, or its phase, does not come again in turns")
+    return versions, repeats + lcm(turns, again)
 
 
 def _starts(terms: Terms, event: Event, loop: Loop) -> int:

@@ -17,9 +17,11 @@ from itertools import pairwise
 from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import LONG
 from ptxlab.prove.execution.segments import Access, Event, Path
+from ptxlab.prove.questions.copies import is_changing
 from ptxlab.prove.questions.questions import Obligation, Questions, copy_at_exit, obligation
-from ptxlab.prove.terms.terms import MOST_TURNS, TRUE, Loop, Symbol
+from ptxlab.prove.terms.terms import MOST_TURNS, SHARED_BYTES, TRUE, Loop, Symbol
 
+from .drains import Drain
 from .known import Before
 from .orders import Orders
 from .phases import Arriver, Mbarrier, Visit, clock, turns_of
@@ -45,6 +47,8 @@ class Rings:
             yield from self._phases(mbarrier)
             yield from self._order(mbarrier)
             yield from self._come(mbarrier, milliseconds)
+            for drain in self.orders.drains:
+                yield from self._drained(drain, mbarrier, milliseconds)
 
     def _phases(self, mbarrier: Mbarrier) -> Iterator[Obligation]:
         """Counts and bytes."""
@@ -67,7 +71,9 @@ class Rings:
         orders = self.orders
         coming = [one for arriver in mbarrier.arrivers for visit in arriver.visits()
                   for one in mbarrier.come(visit.event, visit.mask)]  # fmt: skip
-        coming += [(one.event, one.mask) for one, _ in mbarrier.waits]
+        for visit, _ in mbarrier.waits:
+            ends = [one.event for one in orders.drains if one.wait is visit.event]
+            coming += [(event, visit.mask) for event in (visit.event, *ends)]
         first = mbarrier.initialized
         places = [place for event, mask in coming for place in orders.places_of(event, mask)]
         is_ready = all(any(one.all and one.distance <= 0 for one in orders.known.happened(place, first, mbarrier.owner))
@@ -174,6 +180,38 @@ class Rings:
                     elif number >= last:
                         at = None if visit.spacing == 0 else distance
                         yield self._implied(visit.event, arrival, None, milliseconds, "what a wait is for comes", at)
+
+    def _drained(self, drain: Drain, mbarrier: Mbarrier, milliseconds: int) -> Iterator[Obligation]:
+        """That what a wait after a loop is for comes: both loops have as many turns, and it is in one that there is."""
+        for visit, phase in (one for one in mbarrier.waits if one[0].event is drain.wait):
+            is_shown = bool(mbarrier.arrivers)
+            for arriver in mbarrier.arrivers:
+                is_shown &= not arriver.before and arriver.looped is not None
+                for arrival, distance, _ in turns_of(visit, phase, arriver):
+                    is_shown &= distance >= drain.turns - (arriver.last is not None)
+                    come = (arrival, *mbarrier.copies.get(arrival, ()))
+                    is_shown = is_shown and all(self._is_alike(drain.wait, one, milliseconds) for one in come)
+            yield said("what a wait is for comes", is_shown, [drain.event, drain.wait],
+                       "it would in the next turns of the loop", "no turn of the other loop may have it")  # fmt: skip
+
+    def awaits(self, access: Access) -> bool:
+        """Whether the block whose mbarrier an arrival is at does not exit before that: its ring's loop is drained."""
+        own = [(mbarrier, arriver) for mbarrier in self.orders.mbarriers for arriver in mbarrier.arrivers
+               for visit in arriver.visits() if visit.event.at == access.at]  # fmt: skip
+        return bool(own) and all(self._is_drained(*one) for one in own)
+
+    def _is_drained(self, mbarrier: Mbarrier, arriver: Arriver) -> bool:
+        """Whether after all arrivals in a loop there is a wait, in the block of an mbarrier."""
+        block, others = self.orders.threads.of_rank(mbarrier.key[1] // SHARED_BYTES), self.orders.others
+        given = frozenset.intersection(*(others[visit.event] for visit in arriver.visits()))
+        given = frozenset(one for one in given if not is_changing(one))
+        for visit, phase in mbarrier.waits:
+            found = {one.turns for one in self.orders.drains if one.wait is visit.event and others[one.event] <= given}
+            late = [distance + (arriver.last is not None) for _, distance, _ in turns_of(visit, phase, arriver)]
+            is_whole = found == set(range(1, visit.spacing + 1)) and not arriver.before
+            if is_whole and late and max(late) <= visit.spacing and not visit.mask & ~block:
+                return True
+        return False
 
     def _implied(
         self, given: Event, event: Event, distance: int | None, milliseconds: int, about: str, turn: int | None = None
