@@ -272,11 +272,18 @@ PIPELINES = {
         ),
     ),
     "gemm": Pipeline(gemm(wgmma_gemm.SMALL), SIZES, (64, 128, 192, 448)),
-    "gemm ping-pong": Pipeline(gemm(GemmShape(columns=64, pingpong=True)), SIZES, (64, 128, 192, 448)),
+    "gemm ping-pong": Pipeline(
+        gemm(GemmShape(columns=64, pingpong=True)),
+        SIZES,
+        (64, 128, 192, 448),
+        (("line 293:", "the remainder by the number of stages is taken before the next use"),),
+    ),
     "gemm cluster": Pipeline(multicast_gemm, SIZES, (64, 128, 192, 448)),
     "tcgen05 persistent": Pipeline(tensor_memory("persistent", 3), SIZES, (64, 128, 192, 448), ADDS),
     "tcgen05 pair": Pipeline(pair, SIZES, (64, 128, 192, 448), ADDS),
-    "nvfp4": Pipeline(scaled, SIZES, (256, 512, 1792), ADDS),
+    "nvfp4": Pipeline(
+        scaled, SIZES, (256, 512, 1792), (*ADDS, ("line 220:", "other scale factors of the same stage are read"))
+    ),
     "tcgen05 one_tile": Pipeline(tensor_memory("one_tile"), [*STORED, "k >= 1"], (64, 128, 320), (*ADDS, MORE)),
     "tcgen05 ring": Pipeline(tensor_memory("ring"), [*STORED, "k >= 1"], (64, 128, 192, 448), ADDS),
     "tcgen05 specialized": Pipeline(tensor_memory("specialized"), ["k >= 1"], (64, 128, 192, 448), ADDS),
