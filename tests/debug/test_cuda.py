@@ -9,8 +9,9 @@ import pytest
 
 from ptxlab.cli.debug import Session
 from ptxlab.debug import Debugger, UnknownError, inspection
-from ptxlab.debug.local_writes import changes_register
+from ptxlab.debug.local_writes import changes_local, changes_register
 from ptxlab.debug.terminal import Terminal
+from ptxlab.debug.types import array_of, named
 from ptxlab.lab import Views
 from ptxlab.toolchain.tools import can_find
 
@@ -361,3 +362,27 @@ def test_parameter_that_a_register_holds(register: str, is_changed: bool) -> Non
         @!%p1 add.s32 %r12, %r10, 1;
     """
     assert changes_register(text, register) == is_changed
+
+
+@pytest.mark.parametrize(
+    ("body", "start", "is_changed"),
+    [
+        ("ld.local.u32 %r2, [%SP+4];", 4, False),
+        ("st.local.u32 [%SP+4], %r1;", 4, True),
+        ("st.local.u32 [%SP+8], %r1;", 4, False),
+        ("add.u64 %rd1, %SP, 4;\nld.local.u32 %r2, [%rd1];", 4, False),
+        ("add.u64 %rd1, %SP, 4;\nst.local.u32 [%rd1], %r1;", 4, True),
+        ("add.u64 %rd1, %SP, 4;\nst.param.b64 [param0], %rd1;", 4, True),
+        ("add.u64 %rd1, %SP, 8;\nst.local.u32 [%rd1], %r1;", 4, False),
+        ("add.u64 %rd1, %SP, 8;\nst.local.u32 [%rd1], %r1;", 8, True),
+    ],
+)
+def test_parameter_that_local_memory_holds(body: str, start: int, is_changed: bool) -> None:
+    """Its four bytes are written by the prologue; later, or by a pointer, they are changed."""
+    prologue = f".loc 1 3 0\nld.param.u32 %r1, [k_param_0];\nst.local.u32 [%SP+{start}], %r1;\n"
+    assert changes_local(f"{prologue}.loc 1 4 3\n{body}\nret;", start, 4) == is_changed
+
+
+def test_an_array_without_an_extent_has_no_size() -> None:
+    """`extern __shared__ float a[][3]`: its rows are known, and not how many."""
+    assert (array_of(named("float"), [None, 3]).size, array_of(named("float"), [2, 3]).size) == (0, 24)

@@ -136,6 +136,13 @@ def test_quotients_and_remainders_are_taken_apart_in_mixed_radix() -> None:
     assert stored("shl.b32 %r3, %r2, 3; or.b32 %r4, %r3, 12; st.shared.u32 [%r4], %r1;") == ["(8*%tid.x | 12)"]
 
 
+def test_a_sum_of_bits_apart_has_no_others() -> None:
+    low, other = "and.b32 %r3, %r2, {}; ", "and.b32 %r4, %r2, {}; add.u32 %r5, %r3, %r4; or.b32 %r6, %r5, {}; "
+    text = low + other + "st.shared.u32 [%r6], %r1;"
+    assert stored(text.format(1, 4, 2)) == ["(%tid.x & 1) + (%tid.x & 4) + 2"]
+    assert stored(text.format(3, 6, 8)) == ["((%tid.x & 3) + (%tid.x & 6) | 8)"]  # a carry may come there
+
+
 def test_a_sum_that_may_wrap_is_not_widened() -> None:
     assert stored("add.u32 %r3, %r1, %r2; cvt.u64.u32 %d2, %r3; st.global.u32 [%d2], %r2;") == [
         "cast(%tid.x + parameter(n, 0))"

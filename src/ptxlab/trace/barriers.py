@@ -45,8 +45,8 @@ class BarrierState:
 
     block: int
     number: int
-    arrived: int = 0
-    completed: int = 0
+    arrived: int
+    completed: int
 
     def __str__(self) -> str:
         return f"barrier {self.number}: {self.arrived} arrived, complete {self.completed} times"

@@ -61,3 +61,35 @@ def test_warps_that_load_different_elements_are_found(index: str) -> None:
 @pytest.mark.parametrize("index", LANES)
 def test_lanes_that_differ_are_found(index: str) -> None:
     assert len(findings(text(LANES[index], "setp.gt.u32 %p1, %r3, 7;"), CODE)) == 1
+
+
+@pytest.mark.parametrize(
+    ("comparison", "is_alike"),
+    [
+        ("lt.u32 %p1, %r1, 32", True),
+        ("ge.u32 %p1, %r1, 64", True),
+        ("le.u32 %p1, %r1, 31", True),
+        ("gt.u32 %p1, %r1, 63", True),
+        ("le.u32 %p1, %r1, 32", False),
+        ("gt.u32 %p1, %r1, 64", False),
+        ("lt.u32 %p1, %r1, 31", False),
+        ("ge.u32 %p1, %r1, 33", False),
+        ("ge.u32 %p1, %r2, %r1", False),
+        ("gt.u32 %p1, %r2, %r1", True),
+        ("le.u32 %p1, %r2, %r1", True),
+        ("lt.u32 %p1, %r2, %r1", False),
+    ],
+)
+def test_a_threshold_of_an_index_of_the_grid_parts_warps_or_lanes(comparison: str, is_alike: bool) -> None:
+    body = f"""
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r4, %ctaid.x;
+    mov.u32 %r5, %ntid.x;
+    mad.lo.u32 %r1, %r4, %r5, %r1;
+    mov.u32 %r2, 64;
+    setp.{comparison};
+    @%p1 bra end;
+    bar.sync 2, 32;
+end:
+    bar.sync 1;"""
+    assert (findings(kernel(body), CODE) == []) is is_alike
