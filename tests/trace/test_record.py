@@ -136,6 +136,34 @@ def test_a_reduction_comes_from_all_lanes(tmp_path: Path) -> None:
     assert [one.what for one in found.sources] == [f"%r3 of thread {thread}" for thread in range(32, 64)]
 
 
+COPIED = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry copied(.param .u64 a) {
+  .reg .b64 %rd<2>;
+  .reg .b32 %r<3>;
+  .shared .align 16 .b8 tile[64];
+  ld.param.u64 %rd1, [a];
+  mov.u32 %r1, tile;
+  cp.async.ca.shared.global [%r1], [%rd1], 16;
+  cp.async.wait_all;
+  ld.shared.u32 %r2, [%r1+8];
+  ret;
+}
+"""
+
+
+def test_a_copy_comes_from_what_it_read_and_the_addresses_it_was_started_with() -> None:
+    given = np.arange(7, 11, dtype=np.uint32)
+    trace = ptxlab.parse(COPIED)["copied"].launch(1, 1, [given], record=ptxlab.Record()).trace
+    assert trace is not None
+    loaded = trace.origin("%r2").sources[0]
+    assert (loaded.what, loaded.line) == ("bytes 8..12 of shared memory", 10)
+    assert [(one.what, one.role) for one in loaded.sources] == [
+        ("a[2]", "value"), ("%r1 of thread 0", "address"), ("%rd1 of thread 0", "address"),
+    ]  # fmt: skip
+
+
 def test_mbarriers_have_phases_arrivals_and_bytes() -> None:
     entry = kernels.entry("tcgen05_gemm")
     (launch,) = entry.launches("one_tile", entry.arrays(Host(7), **entry.small[0]))
