@@ -51,13 +51,12 @@ def test_each_pe_finds_the_memory_of_the_others() -> None:
     assert [int(one.numpy()[0]) for one in x] == [2, 0, 1]
 
 
-def test_what_is_not_there_is_refused() -> None:
-    teams = ptxlab.parse(STORE.replace("state_d+56", "state_d+96"), "teams.ptx")
-    with pytest.raises(ValueError, match=r"teams\.ptx calls collectives or teams of NVSHMEM"):
-        nvshmem.Job(ptxlab.node(2), teams)
+def test_what_was_not_compiled_for_it_is_refused() -> None:
     other = ptxlab.parse(STORE.replace("ptxlab_nvshmem_fields", "other"), "other.ptx")
     with pytest.raises(ValueError, match=r"compile it with `ptxlab\.nvshmem\.cuda`"):
         nvshmem.Job(ptxlab.node(2), other)
+    with pytest.raises(ValueError, match="no kernel of the job uses teams"):
+        nvshmem.Job(ptxlab.node(2), ptxlab.parse(STORE, "store.ptx")).team(0, 1, 2)
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +129,67 @@ def test_a_signal_that_never_comes(module: ir.Module) -> None:
 def test_as_written_waits_do_not_order_other_pes(module: ir.Module) -> None:
     as_written = nvshmem.cuda(SOURCE, as_written=True)
     assert run(as_written, "put_with_signal", 0)[1] == ["data-race"]
+
+
+# Collectives and teams.
+
+
+@pytest.fixture(scope="module")
+def collectives() -> ir.Module:
+    try:
+        nvshmem.headers()
+    except MissingPackageError:
+        pytest.skip("needs NVSHMEM's headers: pip install nvidia-nvshmem-cu13")
+    return nvshmem.cuda(SOURCE.with_name("nvshmem_collectives.cu"))
+
+
+def collect(module: ir.Module, name: str, machines: int, *more: Any, seed: int = 0) -> tuple[list[int], list[str]]:
+    """What each of four PEs has in the end, and what is found."""
+    node = ptxlab.node(4)
+    job = nvshmem.Job(node, module, machines=machines)
+    arrays = {one: job.zeros(64, np.int32, name=one) for one in ("data", "source", "all")}
+    arrays["result"] = [device.zeros(1, np.int32, name="result") for device in node]
+    for rank, array in enumerate(arrays["source"]):
+        array.set(np.arange(64) + 10 * rank)
+    taken = [one.name for one in module[name].parameters]
+    count = {"barrier": ["data", "result"], "collect": ["data", "source", "all", "result"], "absent": ["data"]}
+    for device in node:
+        given = [arrays[one][device.rank] for one in count.get(name, ["data", "source", "result"])]
+        rest = [one[device.rank] if isinstance(one, list) else one for one in more]
+        assert len(taken) == len(given) + len(rest)
+        device.launch(module[name], 1, 64, [*given, *rest])
+    if name == "teams":
+        job.barrier_all()
+    found = node.synchronize(seed=seed, on_error="collect").diagnostics
+    return [int(one.numpy()[0]) for one in arrays["result"]], [one.code for one in found]
+
+
+@pytest.mark.parametrize("machines", [1, 2, 4])
+def test_collectives(collectives: ir.Module, machines: int) -> None:
+    assert collect(collectives, "barrier", machines, 1) == ([4, 1, 2, 3], [])
+    assert collect(collectives, "collect", machines) == ([1069 + 48 * pe for pe in range(4)], [])
+    assert collect(collectives, "sums", machines, 4) == ([204] * 4, [])
+    assert collect(collectives, "after", machines, 1, seed=machines) == ([64] * 4, [])
+    assert collect(collectives, "after", machines, 0)[1] == ["data-race"]  # of the others nothing is promised
+
+
+def test_a_sync_is_no_barrier_over_a_network(collectives: ir.Module) -> None:
+    """It orders stores, which puts are with NVLink; a barrier waits for puts as well."""
+    assert collect(collectives, "barrier", 1, 0) == ([4, 1, 2, 3], [])
+    assert collect(collectives, "barrier", 4, 0)[1] == ["data-race"]
+
+
+def test_teams(collectives: ir.Module) -> None:
+    node = ptxlab.node(4)
+    job = nvshmem.Job(node, collectives, machines=2)
+    assert job.team(1, 2, 2) == [-1, 7, -1, 7]
+    assert job.team(0, 1, 3) == [8, 8, 8, -1]
+    with pytest.raises(ValueError, match="there are 4 PEs"):
+        job.team(1, 2, 3)
+    # The largest first element, 1000 times the last PE of the team, and 10000 times the PEs of a machine.
+    assert collect(collectives, "teams", 2, [-1, 3, -1, 3]) == ([20000, 20000 + 3000 + 30] * 2, [])
+    assert collect(collectives, "teams", 2, 2) == ([21010, 21010, 23030, 23030], [])
+
+
+def test_a_barrier_that_a_pe_does_not_come_to(collectives: ir.Module) -> None:
+    assert collect(collectives, "absent", 1)[1] == ["hang"]

@@ -28,11 +28,18 @@ from ptxlab.node import Array, Node
 from ptxlab.node.arrays import START, STEP
 from ptxlab.toolchain import cuda as compile_cuda
 
+_FOLDER = Path(__file__).parent
 STATE, FIELDS = "nvshmemi_device_state_d", "ptxlab_nvshmem_fields"
 _INTEGERS = ("version", "mype", "npes", "node_mype", "node_npes", "job_connectivity")
 _ADDRESSES = ("heap_base", "heap_size", "peer_heap_base_p2p")
 _OF_TEAMS = ("team_pool", "psync_pool", "sync_counter")
 _COUNTER = "region_active_count"  # of regions whose puts are sent together: there are none
+_TEAMS = 12  # the most that there are: four of NVSHMEM, and from `_OWN_TEAMS` on those of `Job.team`
+_OWN_TEAMS = 7
+_OF_A_TEAM = 8 * 64 + 4096  # bytes through which it synchronizes: these are as `nvshmem_collectives.h` has them
+_WORLD, _SHARED, _MACHINE, _ACROSS = range(
+    4
+)  # `NVSHMEM_TEAM_WORLD`, `_SHARED`, `NVSHMEMX_TEAM_NODE`, `_SAME_MYPE_NODE`
 _DIRECT = 1  # `NVSHMEMI_JOB_GPU_LDST_ATOMICS`: by loads, stores and atomic operations
 _NETWORK = 8  # `NVSHMEMI_JOB_GPU_PROXY`: what PEs are not on one machine is sent
 # NVSHMEM waits by a volatile load and `__threadfence()`, which orders nothing that another GPU wrote (PTX ISA 8.8).
@@ -44,7 +51,8 @@ _FORCED = f"""
 #endif
 #if __has_include("non_abi/nvshmemi_region_types.h")
 #define PTXLAB_COUNTER PTXLAB_AT({_COUNTER})
-#include "{Path(__file__).with_name("nvshmem_network.h")}"
+#include "{_FOLDER / "nvshmem_network.h"}"
+#include "{_FOLDER / "nvshmem_collectives.h"}"
 #else
 #define PTXLAB_COUNTER 0
 #endif
@@ -98,8 +106,12 @@ class Job:
         if machines < 1 or len(node) % machines:
             raise ValueError(f"{len(node)} PEs on machines={machines}: as many must be on each of these")
         self.node, self.machines = node, machines
+        self._teams: _Teams | None = None
+        known = [_Known(module) for module in modules]
         starts = numpy.array([START + rank * STEP for rank in range(len(node))], numpy.uint64)
         each = len(node) // machines
+        if any(one.has_teams for one in known):
+            self._teams = _Teams(self)
         for device in node:
             first = device.rank // each * each
             near = numpy.zeros_like(starts)
@@ -111,33 +123,122 @@ class Job:
                 "job_connectivity": _DIRECT if machines == 1 else _NETWORK, "heap_base": int(starts[device.rank]),
                 "heap_size": STEP, "peer_heap_base_p2p": peers.address, _COUNTER: counter.address,
             }  # fmt: skip
-            for module in modules:
-                device.set(module, STATE, _state(module, values))
+            if self._teams is not None:
+                values |= self._teams.addresses(device.rank)
+            for one in known:
+                device.set(one.module, STATE, one.state(values))
+        if self._teams is not None:
+            for index, start, stride, size in (
+                (_WORLD, 0, 1, len(node)),
+                (_SHARED, None, 1, each),
+                (_MACHINE, None, 1, each),
+                (_ACROSS, None, each, machines),
+            ):
+                self._teams.make(index, start, stride, size)
 
     def zeros(self, shape: int | Sequence[int], dtype: Any = numpy.float32, *, name: str | None = None) -> list[Array]:
         """Symmetric memory: an array of zeros on each PE, which `nvshmem_ptr` and the like find on all of them."""
         self.node.memory.line_up()
         return [device.zeros(shape, dtype, name=name) for device in self.node]
 
+    def team(self, start: int, stride: int, size: int) -> list[int]:
+        """A team of some PEs, as `nvshmem_team_split_strided` makes it of all: what each PE is given for it.
 
-def _state(module: ir.Module, values: Mapping[str, int]) -> bytes:
-    """What NVSHMEM's host library would write to the variable of a PE."""
-    known = layout.Variables(module, []).by_name
-    source = module.source
-    if source is None or STATE not in known or FIELDS not in known:
-        called = "the module" if source is None else source.name
-        raise ValueError(f"{called} does not have NVSHMEM's state: compile it with `ptxlab.nvshmem.cuda`")
-    names = (*_INTEGERS, *_ADDRESSES, *_OF_TEAMS, _COUNTER)
-    offsets = bytes(module.get(FIELDS, dtype=numpy.uint64))
-    at = dict(zip(names, struct.unpack(f"<{len(offsets) // 8}Q", offsets), strict=False))
-    read = {int(offset) for offset in re.findall(rf"{STATE}\+(\d+)\]", source.text)}
-    if read & {at[name] for name in _OF_TEAMS}:
-        raise ValueError(f"{source.name} calls collectives or teams of NVSHMEM, which are not emulated")
-    state = bytearray(layout.size_of_variable(known[STATE]))
-    struct.pack_into("<i", state, at["version"], (1 << 16) + len(state))
-    for name, value in values.items():
-        if name in _INTEGERS:
-            struct.pack_into("<i", state, at[name], value)
-        elif at.get(name):
-            struct.pack_into("<Q", state, at[name], value)
-    return bytes(state)
+        That is a number that kernels take, for PEs that are not of the team `NVSHMEM_TEAM_INVALID`.
+        """
+        members = range(start, start + stride * size, max(stride, 1))
+        if size < 1 or stride < 1 or members[0] < 0 or members[-1] >= len(self.node):
+            raise ValueError(
+                f"a team of PEs {start}, {start + stride}, …, {size} of them: there are {len(self.node)} PEs"
+            )
+        if self._teams is None:
+            raise ValueError("no kernel of the job uses teams")
+        number = self._teams.add(start, stride, size)
+        return [number if device.rank in members else -1 for device in self.node]
+
+    def barrier_all(self) -> None:
+        """Have the default streams of all PEs wait for each other, as `nvshmemx_barrier_all_on_stream` does."""
+        reached = [device.record() for device in self.node]
+        for device in self.node:
+            for event in reached:
+                device.wait(event)
+
+
+class _Teams:
+    """The teams of a job, through whose memory its PEs synchronize."""
+
+    def __init__(self, job: Job) -> None:
+        self.node, self.each = job.node, len(job.node) // job.machines
+        self.module = compile_cuda(_FOLDER / "nvshmem_teams.cu", options=[f"-I{headers()}"])
+        self.size = int(self.module.get("size", dtype=numpy.uint64)[0])
+        self.pools = [one.zeros(_TEAMS, numpy.uint64, name="team_pool") for one in self.node]
+        self.memory = job.zeros(_OF_A_TEAM * _TEAMS, numpy.uint8, name="psync_pool")
+        self.counters = [one.array(numpy.repeat([1, 0], _TEAMS), name="sync_counter") for one in self.node]
+        self.count = _OWN_TEAMS
+
+    def addresses(self, rank: int) -> dict[str, int]:
+        """What the variable of a PE says of teams."""
+        arrays = self.pools[rank], self.memory[rank], self.counters[rank]
+        return dict(zip(_OF_TEAMS, (array.address for array in arrays), strict=True))
+
+    def add(self, start: int, stride: int, size: int) -> int:
+        """One more team."""
+        if self.count == _TEAMS:
+            raise ValueError(f"a job has {_TEAMS - _OWN_TEAMS} teams besides those of NVSHMEM")
+        self.make(self.count, start, stride, size)
+        self.count += 1
+        return self.count - 1
+
+    def make(self, index: int, start: int | None, stride: int, size: int) -> None:
+        """Make a team; without `start` each PE has one of its own, of its machine or across machines."""
+        for device, pool in zip(self.node, self.pools, strict=True):
+            rank, count = device.rank, len(self.node)
+            first = start
+            if first is None:
+                first = rank % self.each if index == _ACROSS else rank // self.each * self.each
+            own, rest = divmod(rank - first, stride)
+            made = device.zeros(self.size, numpy.uint8, name="team")
+            places = device.zeros(2 * count, numpy.int32, name="places")
+            is_in: bool = rest == 0 and 0 <= own < size
+            is_near = first // self.each == (first + (size - 1) * stride) // self.each
+            given = [
+                pool,
+                made,
+                places,
+                index,
+                first,
+                stride,
+                size,
+                own if is_in else -1,
+                count,
+                int(is_near),
+            ]
+            device.launch(self.module["team"], 1, 1, given)
+        self.node.synchronize()
+
+
+class _Known:
+    """A module whose kernels call NVSHMEM: where the fields of its state are."""
+
+    def __init__(self, module: ir.Module) -> None:
+        known = layout.Variables(module, []).by_name
+        source = module.source
+        if source is None or STATE not in known or FIELDS not in known:
+            called = "the module" if source is None else source.name
+            raise ValueError(f"{called} does not have NVSHMEM's state: compile it with `ptxlab.nvshmem.cuda`")
+        names = (*_INTEGERS, *_ADDRESSES, *_OF_TEAMS, _COUNTER)
+        offsets = bytes(module.get(FIELDS, dtype=numpy.uint64))
+        found = struct.unpack(f"<{len(offsets) // 8}Q", offsets)
+        self.module, self.size = module, layout.size_of_variable(known[STATE])
+        self.at = dict(zip(names, found, strict=False))
+        read = {int(offset) for offset in re.findall(rf"{STATE}\+(\d+)\]", source.text)}
+        self.has_teams = bool(read & {self.at[name] for name in _OF_TEAMS})
+
+    def state(self, values: Mapping[str, int]) -> bytes:
+        """What NVSHMEM's host library would write to the variable of a PE."""
+        state = bytearray(self.size)
+        struct.pack_into("<i", state, self.at["version"], (1 << 16) + len(state))
+        for name, value in values.items():
+            if self.at.get(name):
+                struct.pack_into("<i" if name in _INTEGERS else "<Q", state, self.at[name], value)
+        return bytes(state)

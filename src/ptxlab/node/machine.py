@@ -56,7 +56,8 @@ class Device:
 
     def zeros(self, shape: int | Sequence[int], dtype: Any = numpy.float32, *, name: str | None = None) -> Array:
         """An array of zeros in memory of this GPU."""
-        return self.array(numpy.zeros(shape, dtype), name=name)
+        data = numpy.zeros(shape, dtype)  # no copy: what is never accessed takes no memory of the host
+        return Array(self.node, self.node.memory.allocate(self.rank, data, name), data)
 
     def set(self, module: ir.Module, name: str, value: object, dtype: Any = None) -> None:
         """Give a variable of a module another value on this GPU, as `Module.set` does for all."""
