@@ -173,7 +173,7 @@ def test_collectives(collectives: ir.Module, machines: int) -> None:
     assert collect(collectives, "after", machines, 0)[1] == ["data-race"]  # of the others nothing is promised
 
 
-def test_a_sync_is_no_barrier_over_a_network(collectives: ir.Module) -> None:
+def test_a_sync_does_not_wait_for_puts_over_a_network(collectives: ir.Module) -> None:
     """It orders stores, which puts are with NVLink; a barrier waits for puts as well."""
     assert collect(collectives, "barrier", 1, 0) == ([4, 1, 2, 3], [])
     assert collect(collectives, "barrier", 4, 0)[1] == ["data-race"]
