@@ -38,10 +38,9 @@ def check_numbers(schedule: Schedule, sizes: Mapping[str, int], seed: int) -> No
     for name, wanted in expected.items():
         found = np.asarray(arguments[names.index(name)], np.float64)
         half = arrays[name].element != "f32" or any(one.weight for one in schedule.state.tensors)
-        room = (HALF if half else EIGHT if eight else TOLERANCE) * max(
-            1.0, float(np.nanmax(np.abs(wanted), initial=0.0))
-        )
-        bad = ~((np.abs(found - wanted) <= room) | (np.isnan(found) & np.isnan(wanted)))
+        largest = float(np.max(np.abs(wanted), initial=1.0, where=np.isfinite(wanted)))
+        room = (HALF if half else EIGHT if eight else TOLERANCE) * largest
+        bad = ~np.isclose(found, wanted, rtol=0.0, atol=room, equal_nan=True)
         if bad.any():
             place = tuple(int(n) for n in np.argwhere(bad)[0])
             _refuse_wrong(schedule, f"`{name}{list(place)}` is {found[place]:g}, expected {wanted[place]:g}", sizes)

@@ -15,7 +15,8 @@ from ptxlab.schedule.tree import BYTES
 
 Hint = tuple[str, list[Value]]  # a modifier of an access, and its operand
 NO_HINT: Hint = "", []
-ELEMENTS: dict[str, Any] = {"f32": f32, "f16": f16_type, "bf16": bf16_type, "e4m3": b8, "e5m2": b8}
+INTEGERS = {"s8": (-128, 128), "u8": (0, 256)}  # the least, and one more than the largest
+ELEMENTS: dict[str, Any] = {"f32": f32, "f16": f16_type, "bf16": bf16_type, "e4m3": b8, "e5m2": b8, "s8": b8, "u8": b8}
 
 
 def shared_address(register: Value, offset: int) -> Pointer:
@@ -67,12 +68,18 @@ def load_numbers(
         several = tuple(values) if width > 1 else values[0]
         emit(f"ld.{space}{hint[0]}{lanes}.f32", [source, *hint[1]], out=several, when=when)
         return values
-    halves = split_bits(load_bits(source, space, width * BYTES[element], when, hint), 2)
+    bits = load_bits(source, space, width * BYTES[element], when, hint)
+    outs = outs or [f32() for _ in range(width)]
+    if element in INTEGERS:
+        return [
+            emit(f"cvt.rn.f32.{element}", [byte], out=out)
+            for byte, out in zip(split_bits(bits, 1)[:width], outs, strict=True)
+        ]
+    halves = split_bits(bits, 2)
     if BYTES[element] == 1:  # each of these is two elements
         pairs = [emit(f"cvt.rn.f16x2.{element}x2", [pair], out=b32()) for pair in halves]
         halves = [half for pair in pairs for half in emit("mov.b32", [pair], out=(b16(), b16()))][:width]
         element = "f16"
-    outs = outs or [f32() for _ in halves]
     return [
         emit(f"cvt.f32.{element}", [half.view(ELEMENTS[element])], out=out)
         for half, out in zip(halves, outs, strict=True)

@@ -14,6 +14,7 @@ from ptxlab.device.tensor_maps import tensor_map
 from ptxlab.measure import Launch
 from ptxlab.measure.block_scaled import FORMATS, matrix
 from ptxlab.measure.data import Draw
+from ptxlab.schedule.elements import INTEGERS
 from ptxlab.schedule.emit import shared_bytes
 from ptxlab.schedule.pieces import workspace_words
 from ptxlab.schedule.scaled import Scaled, factors_of
@@ -130,6 +131,8 @@ def arguments_of(algorithm: Algorithm, sizes: Mapping[str, int], draw: Draw) -> 
         shape = tuple(extent.value(sizes) for extent in array.extents)
         if array.element in FORMATS:
             found.append(Scaled(array, matrix(draw, FORMATS[array.element], *shape)))
+        elif array.element in INTEGERS:
+            found.append(draw.integers(shape, array.element, *INTEGERS[array.element]))
         else:
             found.append(draw.normal(shape, array.element))
     return found

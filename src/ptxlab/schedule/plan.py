@@ -1,13 +1,14 @@
 """From a state to a tree of loops: what each thread runs, in which order; copies are put in by `staging.py`.
 
 Each statement is nested in its own loops, in the order of the state; statements that start with the same loop over
-independent iterations share it. A number that is made in one loop and read in another is in a register for each
-iteration, so that such loops are unrolled.
+independent iterations share it, and so do reductions over the loop of what each iteration has made. A number that is
+made in one loop and read in another is in a register for each iteration, so that such loops are unrolled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from math import prod
 
 from ptxlab.schedule.staging import put_copies
@@ -124,13 +125,33 @@ def _nest(state: State, leaves: list[Leaf]) -> list[Node]:
             found += leaves[start:end]  # all iterations at once
         else:
             part = state.part(first.loops[0])
-            while part.axis in first.statement.axes and end < len(leaves) and _starts(leaves[end], part):
+            makes = part.axis in first.statement.axes
+            while makes and end < len(leaves) and _starts(leaves[end], part):
                 end += 1
             group = leaves[start:end]
+            sums = _reductions(part, group, leaves[end:]) if makes else []
+            found += sums[::2]
+            group += sums[1::2]
+            leaves = leaves[:end] + [leaf for leaf in leaves[end:] if leaf not in sums]
             for leaf in group:
                 leaf.loops = leaf.loops[1:]
             found.append(Loop(part, _nest(state, group)))
         start = end
+    return found
+
+
+def _reductions(part: Part, group: list[Leaf], later: list[Leaf]) -> list[Leaf]:
+    """Later reductions over a loop of what each of its iterations has made, which then need not be kept.
+
+    Of each the first number and the update. Those that read what is made after the loop are left.
+    """
+    made, after = ({getattr(leaf.statement, "name", "") for leaf in leaves} for leaves in (group, later))
+    found: list[Leaf] = []
+    for pair in pairwise(later):
+        match pair:
+            case Leaf("init", loops=[]), Leaf("update", Reduce(over=over) as one, [name, *_]) if name == part.name:
+                if part.axis in over and names(one) & made and not names(one) & after:
+                    found += pair
     return found
 
 
@@ -192,7 +213,7 @@ def _check_known(state: State, name: str, said: str, line: int) -> None:
     if state.count(state.part(name)) is None:
         axis = state.part(name).axis
         said += f", of which there are {state.extent(axis)}"
-        state.refuse("unknown-extent", said, f"tile `{axis}`, change the order of loops, or fix the size")
+        state.refuse("unknown-extent", said, f"change the order of loops, run `{axis}` by blocks, or fix the size")
 
 
 def _check_sizes(plan: Plan) -> None:

@@ -17,6 +17,7 @@ import inspect
 import linecache
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Any, NoReturn
 
 from ptxlab.author.lines import definition_of, refuse_line
@@ -55,8 +56,8 @@ class ArrayType:
         return ArrayType(self.element, extents if isinstance(extents, tuple) else (extents,))
 
 
-ELEMENTS = ("f32", "f16", "bf16", "e4m3", "e5m2", "nvfp4", "mxf4", "mxf8")
-f32, f16, bf16, e4m3, e5m2, nvfp4, mxf4, mxf8 = map(ArrayType, ELEMENTS)
+ELEMENTS = ("f32", "f16", "bf16", "e4m3", "e5m2", "s8", "u8", "nvfp4", "mxf4", "mxf8")
+f32, f16, bf16, e4m3, e5m2, s8, u8, nvfp4, mxf4, mxf8 = map(ArrayType, ELEMENTS)
 
 
 def algorithm(function: Callable[..., Any]) -> Algorithm:
@@ -207,6 +208,10 @@ class _Reader:
                 )
         inner = dict(names)
         for name, start, limit in wanted:
+            if depends := [one.id for one in ast.walk(limit) if isinstance(one, ast.Name) and one.id in names]:
+                said = f"how many iterations `{name}` has depends on `{depends[0]}`"
+                helps = ("a loop over all, with a condition: `sum(... for j in range(n) if j < i)`",)
+                self.refuse(source, said, helps=helps)
             extent = self._linear(limit, {}, limit.lineno) - start
             if name in axes or name in self.sizes or name in self.arrays or name in self.made:
                 self.refuse(source, f"`{name}` is the name of something else already")
@@ -276,6 +281,9 @@ class _Reader:
                 return Load(array, index, is_inside)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return Applied("neg", (of(operand),))
+            case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=2)):
+                base = of(left)
+                return Applied("mul", (base, base))
             case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _BINARY:
                 return Applied(_BINARY[type(operator)], (of(left), of(right)))
             case ast.Compare(left=left, ops=operators, comparators=others):
@@ -298,8 +306,8 @@ class _Reader:
                 return Applied("choose", (of(test), of(body, False), of(other, False)))
             case ast.Call(func=ast.Name(id=function), args=[ast.GeneratorExp() as generator], keywords=[]):
                 return self._reduce(function, generator, names, axes, name, inside)
-            case ast.Call(func=ast.Name(id="max" | "min" as function), args=[left, right], keywords=[]):
-                return Applied(function, (of(left), of(right)))
+            case ast.Call(func=ast.Name(id="max" | "min" as function), args=[_, _, *_] as operands, keywords=[]):
+                return reduce(lambda left, right: Applied(function, (left, right)), map(of, operands))
             case ast.Call(func=ast.Name(id=function), args=[argument], keywords=[]) if function in FUNCTIONS:
                 return Applied(function, (of(argument),))
         known = ", ".join(f"`{one}`" for one in (*FUNCTIONS, "max", "min", "sum"))
@@ -370,7 +378,8 @@ def _check_stores(found: Algorithm) -> None:
                 )
         for other in found.statements:
             if isinstance(other, Store) and other is not one and other.array == one.array:
-                found.refuse("not-an-algorithm", f"`{one.array}` is written twice", other.line, "a second time")
+                helps = (f"one store of a choice, `{one.array}[...] = a if ... else b`, or an array for each",)
+                found.refuse("not-an-algorithm", f"`{one.array}` is written twice", other.line, "a second time", helps)
             for load in loads(other):
                 if load.array == one.array and (other is not one or load.index != one.index):
                     found.refuse(

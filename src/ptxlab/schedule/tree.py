@@ -13,7 +13,7 @@ from ptxlab.schedule.state import Part, Stage, State
 from ptxlab.schedule.statements import Load, Reduce, Statement, loads
 
 READING = ("update", "multiply", "let", "store")  # what leaves do that evaluate their statement
-BYTES = {"f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "e5m2": 1, **dict.fromkeys(FORMATS, 1)}
+BYTES = {"f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, **dict.fromkeys(FORMATS, 1)}
 
 
 @dataclass(eq=False)

@@ -23,5 +23,8 @@ def blocks(state: State, *loops: str) -> State:
         state = state.mapped(name, "block")
     found = (*state.blocks, *names)
     if len(found) > MOST_BLOCK_PARTS:
-        state.refuse("illegal-step", f"{len(found)} loops are run by blocks, a grid has {MOST_BLOCK_PARTS} dimensions")
+        said = f"{len(found)} loops are run by blocks, a grid has {MOST_BLOCK_PARTS} dimensions"
+        state.refuse(
+            "illegal-step", said, "leave one to threads or to each block, or make two dimensions of the arrays one"
+        )
     return replace(state, blocks=found, tiled=())
