@@ -26,7 +26,7 @@ class Pending:
     """A copy that may be under way at the start of a segment.
 
     `since`: how many turns the loops around the copy have made since it started, or `FREE`. `exact`: of the other loops
-    around the segment, which turn it is. `left`: of loops around the copy that were left, in which turn, likewise.
+    around the segment, which turn it is. `left`: of loops that were left since, in which turn, likewise.
     """
 
     copy: Access
@@ -57,7 +57,7 @@ def _followed(copy: Access, most: int) -> Iterator[Pending]:
             if is_own and after.waits is not None and committed > after.waits:
                 continue
             turns, others = _moved(segment, after, back, since, exact)
-            gone = {loop: left.get(loop, turn) for loop, turn in since.items() if loop not in after.loops}
+            gone = {loop: turn for loop, turn in (since | exact | left).items() if loop not in after.loops}
             key = (after, committed, *(frozenset(one.items()) for one in (turns, others, gone)))
             if key not in seen:
                 seen.add(key)
