@@ -477,6 +477,30 @@ void kernels_right() {
     cudaFree(d);
     cudaFree(other);
 }
+// A buffer goes to the device, and what a kernel makes of it comes back, all on a stream that the host does not wait for.
+static int *there_and_back(cudaStream_t stream) {
+    int *p, *d = device();
+    cudaMallocHost(&p, bytes);
+    cudaMemcpyAsync(d, p, bytes, cudaMemcpyHostToDevice, stream);
+    fill<<<1, n, 0, stream>>>(d, 3, n);
+    cudaMemcpyAsync(p, d, bytes, cudaMemcpyDeviceToHost, stream);
+    return p;
+}
+void there_and_back() {
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    int* p = there_and_back(stream);
+    printf("%d\n", p[3]);  // expect there_and_back: missing-synchronize
+    cudaFreeHost(p);
+}
+void there_and_back_right() {
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    int* p = there_and_back(stream);
+    cudaStreamSynchronize(stream);
+    printf("%d\n", p[3]);
+    cudaFreeHost(p);
+}
 
 #define CASE(name) {#name, name}
 int main(int argc, char** argv) {
@@ -486,6 +510,7 @@ int main(int argc, char** argv) {
         CASE(copy_after_free), CASE(freed_in_kernel), CASE(double_free), CASE(free_inside), CASE(free_of_pinned),
         CASE(host_access), CASE(null_access), CASE(aborted), CASE(managed_unsynchronized), CASE(managed_right), CASE(event_unsynchronized),
         CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(file_unsynchronized), CASE(file_right), CASE(pinned_right),
+        CASE(there_and_back), CASE(there_and_back_right),
         CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(host_pointer),
         CASE(race), CASE(symbol_by_name), CASE(too_many_blocks),
         CASE(race_right), CASE(leak), CASE(too_large), CASE(event_before), CASE(copy_from_offset), CASE(symbol_offset), CASE(free_of_malloc),

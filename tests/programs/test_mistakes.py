@@ -26,6 +26,7 @@ OUTPUT = {
     "event_right": "3\n",
     "file_right": "10001 10001\n",
     "pinned_right": "3\n",
+    "there_and_back_right": "3\n",
     "checked_errors": "9 9 cudaErrorInvalidValue 1 0 0 0\n",
     "out_of_bounds_kernel": "0 700 700\n",
     "misaligned_pair": "716\n",
@@ -64,6 +65,11 @@ def test_its_address_space_is_given_back(program: Path) -> None:
     _run(program, "race")
     mapped = [line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines()]
     assert max(int(end, 16) - int(start, 16) for start, end in mapped) < VIEW_SIZE
+
+
+def test_what_a_copy_writes_is_not_said_of_the_kernel_before_it(program: Path) -> None:
+    (found,) = [one for one in _run(program, "there_and_back").findings if one.level != "note"]
+    assert found.message == "the host reads memory that `cudaMemcpyAsync` writes, without waiting for it"
 
 
 def test_a_pointer_of_the_host_is_called_one(program: Path) -> None:

@@ -110,6 +110,13 @@ static void protect(const Pending *one, bool open) {
   }
 }
 
+// Closes what is pending, last what is closed to reads, too: a page that a copy reads may be written by another one.
+static void close_all(void) {
+  for (int is_read = 1; is_read >= 0; is_read--)
+    for (Pending *one = pending; one; one = one->next)
+      if (one->is_read == is_read) protect(one, false);
+}
+
 // What an allocation held is copied again at each launch: into memory that was used for that before, which is faster.
 static void give_back(Allocation *whole, char *copy) {
   if (whole->spare || whole->freed) free(copy);
@@ -123,7 +130,7 @@ static void drop(Pending **at) {
   if (whole && !whole->freed) protect(one, true);
   if (whole && one->before) give_back(whole, one->before);
   free(one);
-  for (Pending *other = pending; other; other = other->next) protect(other, false);
+  close_all();
 }
 
 static void waited(const Clock *clock) {
@@ -152,9 +159,7 @@ void synchronized_device(int device) {
     if (streams[i]->device == device) waited(&streams[i]->clock);
 }
 
-void close_pending(void) {
-  for (Pending *one = pending; one; one = one->next) protect(one, false);
-}
+void close_pending(void) { close_all(); }
 
 void synchronized_all(void) {
   LOCKED;
@@ -170,7 +175,8 @@ static void add_pending(cudaStream_t stream, uint64_t start, uint64_t size, char
   snprintf(one->what, sizeof one->what, "%s", what);
   one->frame_count = frames_here(one->frames);
   pending = one;
-  protect(one, false);
+  if (is_read) close_all();
+  else protect(one, false);
 }
 
 // Memory that the host may touch, as it is before a launch.
@@ -195,12 +201,23 @@ void *snapshot_of_shared(uint64_t most) {
   return made;
 }
 
+// What copies have written since is theirs, and no change of a kernel.
+static void without_copies(const Kept *kept) {
+  uint64_t start = kept->one->base, end = start + kept->one->size;
+  for (const Pending *copy = pending; copy && !kept->one->freed; copy = copy->next) {
+    if (copy->before || copy->is_read) continue;
+    uint64_t from = copy->start < start ? start : copy->start, to = copy->start + copy->size > end ? end : copy->start + copy->size;
+    if (from < to) memcpy(kept->before + (from - start), mine(from), to - from);
+  }
+}
+
 void pending_changes(cudaStream_t stream, void *snapshot, const char *kernel) {
   Snapshot *all = snapshot;
   char what[160];
   snprintf(what, sizeof what, "the kernel `%.140s`", kernel ? kernel : "");
   for (size_t i = 0; i < all->count; i++) {
     Kept *one = &all->kept[i];
+    without_copies(one);
     if (kernel && !one->one->freed && memcmp(one->before, mine(one->one->base), one->one->size))
       add_pending(stream, one->one->base, one->one->size, one->before, false, what);
     else give_back(one->one, one->before);
@@ -288,7 +305,7 @@ static bool open_pages(const void *data, size_t size, bool writes) {
 static void close_pages(bool were_opened) {
   if (!were_opened) return;
   LOCKED;
-  for (Pending *one = pending; one; one = one->next) protect(one, false);
+  close_all();
 }
 
 #define CALL_OF_SYSTEM(type, name, parameters, arguments, data, size, writes) \
@@ -352,7 +369,7 @@ static void step(int number, siginfo_t *info, void *context) {
 #endif
   if (!stepped) { give_up(number); return; }
   stepped = 0;
-  for (Pending *one = pending; one; one = one->next) protect(one, false);
+  close_all();
 }
 
 void watch_faults(void) {
