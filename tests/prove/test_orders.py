@@ -250,3 +250,23 @@ cp.async.ca.shared.global [%r1], [%d1], 4;
 def test_a_copy_under_way_when_the_kernel_ends(wait: str, level: str) -> None:
     found = ptxlab.prove(kernel(COPIED + wait), assume="len(x) == 64", replays=False)
     assert found.level == level, str(found)
+
+
+ONLY_FIRST = """
+shl.b32 %r1, %t, 2; mov.u32 %r2, tile; add.u32 %r2, %r2, %r1; mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x;
+setp.gt.u32 %p4, %n, 1;
+@%p4 cp.async.ca.shared.global [%r2], [%d1], 4;
+cp.async.commit_group;
+mov.u32 %r3, 0;
+outer: setp.ne.u32 %p1, %r3, 0; @%p1 bra skip;
+mov.u32 %r4, 0;
+inner: add.u32 %r4, %r4, 1; setp.le.u32 %p2, %r4, %r3; @%p2 bra inner;
+skip: add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, %n; @%p3 bra outer;
+"""
+
+
+@needs_solver
+def test_a_loop_that_was_left_in_an_earlier_turn() -> None:
+    """What held where the inner loop was left says nothing of the turn in which the outer one is."""
+    found = ptxlab.prove(kernel(ONLY_FIRST), assume=["len(x) == 64", "grid.x == 1"], replays=False)
+    assert [gap.kind for gap in found.gaps] == ["exit"], str(found)

@@ -60,7 +60,7 @@ def _may_exit(one: Pending, exit: Path, questions: Questions, milliseconds: int)
     turns = dict.fromkeys(one.segment.loops, FREE) | one.since | one.left
     pair = Pair(copy.segment.loops, (dict.fromkeys(copy.segment.loops, 0), turns), same_block=True, same_thread=True)
     terms = questions.terms
-    ends = [terms.some(map(terms.every, loop.exits)) for loop in one.left if loop.exits]
+    ends = [terms.some(map(terms.every, loop.exits)) for loop in one.left if loop.exits and not loop.outer]
     places = At(copy.path, copy.segment.loops, ()), At((*exit, *ends), one.segment.loops, ())
     space, threads = questions.in_integers(pair, *places)
     facts = [fact for t in threads for fact in t.facts]
