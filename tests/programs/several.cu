@@ -14,6 +14,10 @@ __global__ void set(int* x, int value) {
     x[threadIdx.x] = value + own;  // expect two_kernels: data-race  // expect copy_too_early: data-race  // expect graph: data-race  // expect captured: data-race  // expect no_peer_access: missing-peer-access  // expect other_gpu: data-race
 }
 
+__global__ void fill_with(int* x, int value) {
+    x[threadIdx.x] = value;  // expect used_too_early: data-race  // expect freed_too_early: data-race
+}
+
 __global__ void add(int* to, const int* from) {
     to[threadIdx.x] += from[threadIdx.x];  // expect graph: data-race  // expect captured: data-race  // expect context: missing-peer-access
 }
@@ -75,6 +79,28 @@ static void kernels(bool is_right) {
 }
 CASE(two_kernels) { kernels(false); }
 CASE(two_kernels_right) { kernels(true); }
+
+// Memory of one stream, which another one uses: after it is allocated there, and before it is freed.
+static void memory_of_a_stream(bool is_allocated, bool is_used) {
+    cudaStream_t a, b;
+    cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking);
+    cudaEvent_t allocated, used;
+    cudaEventCreate(&allocated);
+    cudaEventCreate(&used);
+    int* x;
+    cudaMallocAsync((void**)&x, bytes, a);  // expect used_too_early: data-race
+    cudaEventRecord(allocated, a);
+    if (is_allocated) cudaStreamWaitEvent(b, allocated);
+    fill_with<<<1, n, 0, b>>>(x, 1);  // expect used_too_early: data-race  // expect freed_too_early: data-race
+    cudaEventRecord(used, b);
+    if (is_used) cudaStreamWaitEvent(a, used);
+    cudaFreeAsync(x, a);  // expect freed_too_early: data-race
+    cudaDeviceSynchronize();
+}
+CASE(used_too_early) { memory_of_a_stream(false, true); }
+CASE(freed_too_early) { memory_of_a_stream(true, false); }
+CASE(used_in_time) { memory_of_a_stream(true, true); }
 
 // Two large kernels on two streams, whose parts share one element.
 static void large_parts(bool is_right) {
@@ -566,4 +592,5 @@ int main(int, char** words) {
     RUN(context) RUN(context_right) RUN(map) RUN(map_right) RUN(multicast) RUN(multicast_right)
     RUN(handle) RUN(handle_right) RUN(large) RUN(large_right) RUN(large_read) RUN(large_read_right)
     RUN(event) RUN(event_right) RUN(stream_of_another) RUN(event_of_another) RUN(graph_memory) RUN(graph_memory_right)
+    RUN(used_too_early) RUN(freed_too_early) RUN(used_in_time)
 }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
 
 _MOST_LINES = 3
+_SPANS = {"`cudaMallocAsync`": ("allocates", "allocated"), "`cudaFreeAsync`": ("frees", "freed")}  # run as fills
 
 
 def is_across(race: Race) -> bool:
@@ -37,7 +38,12 @@ def explain_across(races: Sequence[Race]) -> Iterator[Diagnostic]:
 def _explain(race: Race) -> Diagnostic:
     earlier, later = race.parties
     there, here = _title(earlier), _title(later)
-    if earlier.kind == later.kind == address_spaces.STORE:
+    if there in _SPANS or here in _SPANS:
+        (name, does), (call, at_end) = sorted(
+            ((there, _does(earlier)), (here, _does(later))), key=lambda one: one[0] in _SPANS
+        )
+        message = f"{name} {does} global memory that {call} {at_end}"
+    elif earlier.kind == later.kind == address_spaces.STORE:
         message = f"{there} and {here} write the same global memory"
     elif later.kind == address_spaces.LOAD:
         message = f"{here} reads global memory that {there} {earlier.does}"
@@ -78,7 +84,13 @@ def _span(party: Party) -> Span | None:
     return party.launch.shown_at(party.instruction)
 
 
+def _does(party: Party) -> str:
+    return _SPANS[_title(party)][0] if _title(party) in _SPANS else party.does
+
+
 def _did(party: Party) -> str:
+    if _title(party) in _SPANS:
+        return _SPANS[_title(party)][1]
     if party.network is not None:
         return f"started {party.network} that {party.does}"
     return f"started an operation that {party.does}" if party.is_async else party.did

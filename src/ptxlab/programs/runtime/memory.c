@@ -6,6 +6,7 @@
 
 #define PAGE 4096ull
 #define GAP 65536ull  // between allocations, so that a step too far is found
+#define MOST_FILLED 65536ull  // of what is allocated and freed on a stream
 
 static Allocation **table;  // by address: no address is given twice, so that use after a free is always found
 static size_t used, capacity;
@@ -323,26 +324,11 @@ API cudaError_t cudaMallocManaged(void **into, size_t size, unsigned flags) {
 }
 API cudaError_t cudaMallocHost(void **into, size_t size) { return give(into, size, PINNED); }
 API cudaError_t cudaHostAlloc(void **into, size_t size, unsigned flags) { (void)flags; return give(into, size, PINNED); }
-API cudaError_t cudaMallocAsync(void **into, size_t size, cudaStream_t stream) {
-  cudaError_t error = give(into, size, POOLED);
-  if (error || !*into || !is_capturing(stream)) return error;
-  allocation_at((uint64_t)*into)->of_graph = true;
-  return issue(&(Operation){.kind = ALLOCATE, .to = *into}, stream);
-}
-API cudaError_t cudaMallocFromPoolAsync(void **into, size_t size, cudaMemPool_t pool, cudaStream_t stream) {
-  (void)pool;
-  return cudaMallocAsync(into, size, stream);
-}
 API cudaError_t cudaFree(void *pointer) {
   start();
   synchronized_all();
   cudaError_t error = settled();
   return error ? error : pointer ? release(pointer, "cudaFree", DEVICE_KINDS) : cudaSuccess;
-}
-API cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
-  ALIVE;
-  if (is_capturing(stream)) return issue(&(Operation){.kind = FREE, .to = pointer}, stream);
-  return release(pointer, "cudaFreeAsync", DEVICE_KINDS);
 }
 API cudaError_t cudaFreeHost(void *pointer) {
   ALIVE;
@@ -449,6 +435,33 @@ API cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t widt
 }
 API cudaError_t cudaMemset3D(struct cudaPitchedPtr to, int value, struct cudaExtent extent) {
   return later(fill("cudaMemset3D", to.ptr, to.pitch, value, extent.width, extent.height, extent.depth, to.pitch * to.ysize), 0);
+}
+
+// Memory is there from one operation of a stream to another: what other streams do with it outside of these is a race, as
+// with a fill.
+static cudaError_t reach_of(const char *call, void *pointer, cudaStream_t stream) {
+  Allocation *one = defers() && is_device_address((uint64_t)pointer) ? allocation_at((uint64_t)pointer) : 0;
+  if (!one || one->freed || one->base != (uint64_t)pointer || one->kind != POOLED) return cudaSuccess;
+  size_t size = one->size < MOST_FILLED ? one->size : MOST_FILLED;
+  return size ? later(fill(call, pointer, size, 0, size, 1, 1, 0), stream) : cudaSuccess;
+}
+
+API cudaError_t cudaMallocAsync(void **into, size_t size, cudaStream_t stream) {
+  cudaError_t error = give(into, size, POOLED);
+  if (error || !*into) return error;
+  if (!is_capturing(stream)) return reach_of("cudaMallocAsync", *into, stream);
+  allocation_at((uint64_t)*into)->of_graph = true;
+  return issue(&(Operation){.kind = ALLOCATE, .to = *into}, stream);
+}
+API cudaError_t cudaMallocFromPoolAsync(void **into, size_t size, cudaMemPool_t pool, cudaStream_t stream) {
+  (void)pool;
+  return cudaMallocAsync(into, size, stream);
+}
+API cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
+  ALIVE;
+  if (is_capturing(stream)) return issue(&(Operation){.kind = FREE, .to = pointer}, stream);
+  cudaError_t error = reach_of("cudaFreeAsync", pointer, stream);
+  return error ? error : release(pointer, "cudaFreeAsync", DEVICE_KINDS);
 }
 
 static cudaError_t with_symbol(const char *name, const void *symbol_, void *host, size_t size, size_t offset,
