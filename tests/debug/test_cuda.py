@@ -10,6 +10,7 @@ import pytest
 from ptxlab.cli.debug import Session
 from ptxlab.debug import Debugger, UnknownError, inspection
 from ptxlab.debug.local_writes import changes_local, changes_register
+from ptxlab.debug.shared_arrays import declared_type
 from ptxlab.debug.terminal import Terminal
 from ptxlab.debug.types import array_of, named
 from ptxlab.lab import Views
@@ -227,6 +228,7 @@ def test_focus_is_in_the_words_of_cuda_gdb(debugger: Debugger) -> None:
     next(terminal.answer("cuda thread 3"))
     assert [*terminal.answer("print/x mine.x")] == ["0x6"]
     assert [*terminal.answer("lanes i")] == ["lane  0: 0  1  2  3  4  5  6  7"]
+    assert len([*terminal.answer("lanes mine")]) == 8  # structures are long: one in a row
 
 
 def test_optimized_code_has_parameters_and_shared_variables(tmp_path: Path) -> None:
@@ -381,6 +383,25 @@ def test_parameter_that_local_memory_holds(body: str, start: int, is_changed: bo
     """Its four bytes are written by the prologue; later, or by a pointer, they are changed."""
     prologue = f".loc 1 3 0\nld.param.u32 %r1, [k_param_0];\nst.local.u32 [%SP+{start}], %r1;\n"
     assert changes_local(f"{prologue}.loc 1 4 3\n{body}\nret;", start, 4) == is_changed
+
+
+@pytest.mark.parametrize(
+    ("declared", "bytes", "said"),
+    [
+        ("tile[TILE][TILE]", 4096, "float [32][32]"),
+        ("tile[2][TILE][TILE]", 8192, "float [2][32][32]"),
+        ("tile[TILE][TILE + 1]", 4224, "float [1056]"),  # what the second extent is, nothing says
+        ("tile[TILE][TILE]", 4224, "float [1056]"),
+        ("tile[4][TILE]", 4096, "float [4][256]"),
+        ("tile[]", 0, "float []"),
+    ],
+)
+def test_extents_that_are_macros_follow_from_the_size(tmp_path: Path, declared: str, bytes: int, said: str) -> None:
+    path = tmp_path / "tile.cu"
+    path.write_text(f"__global__ void k() {{ __shared__ float {declared}; }}")
+    found = declared_type("tile", bytes, [str(path)], named)
+    assert found is not None
+    assert (str(found), found.size) == (said, bytes)
 
 
 def test_an_array_without_an_extent_has_no_size() -> None:

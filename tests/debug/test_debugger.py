@@ -261,6 +261,7 @@ def test_fragments_are_matrices() -> None:
     debugger = debugger_of(PRODUCT, 32)
     debugger.break_at("", 11)
     debugger.run()
+    debugger.focus(5)
     found = {one.operand: one.values for one in matrices(debugger)}
     lanes = np.arange(32, dtype=np.float32).reshape(8, 4)
     assert np.array_equal(found["a"][:8, :4], lanes)  # its other registers are zero

@@ -94,3 +94,20 @@ def test_a_choice_is_what_it_is_for_each_outcome(operation: str) -> None:
             expected = {int(OPERATORS[operation](a, b)) for a in first for b in second}
             found = LOGIC[operation](one, other)
             assert found == Choice(1 in expected, 0 in expected), (one, other)
+
+
+@pytest.mark.parametrize(
+    ("operation", "numbers", "bounds"),
+    [
+        ("//", [(0, 15), (2, 3)], (0, 7)),
+        ("//", [(8, 15), (2, 4)], (2, 7)),
+        ("%", [(0, 99), (8, 8)], (0, 7)),
+        ("*", [(0, 3), (5, 7)], (0, 21)),
+        ("-", [(8, 9), (0, 8)], (0, 9)),
+    ],
+)
+def test_ranges_are_as_small_as_they_can_be(
+    operation: str, numbers: list[tuple[int, int]], bounds: tuple[int, int]
+) -> None:
+    u32 = type_named("u32")
+    assert bounds_of(Step(operation, u32, (0, 1), u32), [Number(low, high) for low, high in numbers]) == bounds
