@@ -43,7 +43,7 @@ NAMED = {
     "stream_k": test_stream_k.SCHEDULES,
     "online": test_online.SCHEDULES,
     "scaled": test_scaled.SCHEDULES,
-    "pair": test_pair.SCHEDULES,
+    "pair": {**test_pair.SCHEDULES, **test_pair.SCALED},
     "f32": {one.__name__: one for one in (test_schedule.tiled, test_schedule.pipelined, test_schedule.prefetched)},
 }
 

@@ -104,7 +104,7 @@ def copy_factors(w: Writing, tensor: Tensor, number: int) -> list[int]:
         found.append(first + CELLS * number * blocks)
         for each in range(blocks):
             target = w.tensor_memory.at(found[-1] + CELLS * each)
-            copy = ptx.tcgen05.cp["cta_group::1"]["32x128b"].warpx4
+            copy = ptx.tcgen05.cp[f"cta_group::{w.state.pair}"]["32x128b"].warpx4
             copy(target, source + (each * steps + number) * BLOCK_BYTES // 16)
         first += columns
     return found

@@ -44,10 +44,10 @@ def put_copies(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
         if stage.at != at or not leaves:
             continue
         if stage.space == "shared":
-            box = _buffer(plan, stage, leaves, path)
-            if state.pair > 1 and plan.sharing(box) > 1:
+            box = whole = _buffer(plan, stage, leaves, path)
+            if state.pair > 1 and plan.sharing(box) > 1:  # of numbers; each block needs all of their factors
                 box = replace(box, shape=(*box.shape[:-2], box.shape[-2] // state.pair, box.shape[-1]))
-            plan.buffers += (boxes := [box] if box.element not in FORMATS else [packed_box(box), factors_box(box)])
+            plan.buffers += (boxes := [box] if box.element not in FORMATS else [packed_box(box), factors_box(whole)])
             fills += map(Fill, boxes)
         else:
             keeps.append(Keep(stage, leaves))

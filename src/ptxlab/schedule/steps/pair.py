@@ -18,8 +18,6 @@ def pair(state: State) -> State:
     if state.unit != "tcgen05":
         state.refuse("illegal-step", "two blocks multiply together by `tcgen05`", '`tensorize("tcgen05")` first')
     tensor, columns = state.tensors[0], state.tensor_columns
-    if tensor.group:
-        state.refuse("illegal-step", f"`{tensor.left}` has scale factors, which each block copies for itself")
     rows = state.of_block(tensor.rows)
     if rows != LANES or columns % COLUMNS or columns > MOST_COLUMNS:
         said = f"a block has {rows} x {columns // (rows // LANES)} of `{tensor.sum}`"
