@@ -215,6 +215,15 @@ def test_breakpoints_on_functions_and_messages(debugger: Debugger) -> None:
     ]
 
 
+def test_python_has_arrays_and_numbers_of_expressions(debugger: Debugger) -> None:
+    stop_at(debugger, STORE)
+    table, tile = debugger.scope.evaluate("table"), debugger.scope.evaluate("tile")
+    assert (table.tolist(), table.dtype) == ([1, 2, 4, 8], np.float32)
+    assert tile.shape == (8, 4)
+    assert tile[2].tolist() == [3, 4, 6, 10]
+    assert (debugger.scope.evaluate("tile[2][1] + 1"), debugger.scope.evaluate("n")) == (5, 100)
+
+
 def test_focus_is_in_the_words_of_cuda_gdb(debugger: Debugger) -> None:
     terminal = Terminal(debugger, lambda _: None)
     stop_at(debugger, STORE)

@@ -130,6 +130,13 @@ def test_a_shuffle_reads_within_the_segments_of_each_lane(tmp_path: Path) -> Non
     assert sources == ["%r3 of thread 35", "%r3 of thread 45"]  # of 8 and of 16 lanes
 
 
+def test_each_lane_of_a_shuffle_reads_where_it_says_itself(tmp_path: Path) -> None:
+    turned = "xor.b32 %r8, %r1, 31; shfl.sync.idx.b32 %r5, %r3, %r8, 31, -1;"
+    trace = record(tmp_path / "sums.ptxtrace", SUMS.replace("shfl.sync.bfly.b32 %r5, %r3, 1, 31, -1;", turned))
+    sources = [trace.origin("%r5", thread).sources[0].what for thread in (32, 35, 63)]
+    assert sources == ["%r3 of thread 63", "%r3 of thread 60", "%r3 of thread 32"]
+
+
 def test_a_reduction_comes_from_all_lanes(tmp_path: Path) -> None:
     text = SUMS.replace("shfl.sync.bfly.b32 %r5, %r3, 1, 31, -1;", "redux.sync.add.u32 %r5, %r3, -1;")
     found = record(tmp_path / "sums.ptxtrace", text).origin("%r5", 40)
