@@ -200,9 +200,15 @@ def of_groups() -> str:
 """, again("turns"), END])  # fmt: skip
 
 
+def elected() -> str:
+    """The lane that copies, and the one that gives a stage back, are elected."""
+    return of_a_warp().replace(SECOND, ELECT + SECOND).replace("    mov.u32 %r8", ELECT + "    mov.u32 %r8")
+
+
+ELECT = "    elect.sync _|%p3, -1;\n"
+SECOND = SYNCHRONIZED + "    @!%p3 bra next;\n"
 ROWS = (64, 64)
 WIDE = (384, 96)
-SECOND = SYNCHRONIZED + "    @!%p3 bra next;\n"
 BARRIER = "    barrier.sync.aligned 1, 64;\n"
 KERNELS = [
     (of_a_warp(), ROWS, True, None),
@@ -211,6 +217,14 @@ KERNELS = [
     (of_a_warp().replace(SYNCHRONIZED + "    mov.u32 %r8", "    mov.u32 %r8"), ROWS, False, "data-race"),
     (of_a_warp().replace("b64 _, [%r1], 256", "b64 _, [%r1], 128"), ROWS, False, "hang"),
     (of_a_warp().replace("%s, 256, %r2", "%s, 128, %r2"), ROWS, False, "data-race"),
+    (elected(), ROWS, True, None),
+    (
+        elected().replace("    @!%p2 bra readers", "    setp.lt.u32 %p2, %warp, 2;\n    @!%p2 bra readers"),
+        ROWS,
+        False,
+        None,
+    ),
+    (elected().replace("_|%p3, -1", "_|%p3, 3"), ROWS, False, "bad-membermask"),
     (of_two_rings(), ROWS, True, None),
     (of_two_rings().replace("%r8, emptied2", "%r8, emptied"), ROWS, False, "hang"),
     (of_two_rings().replace(wait("filled2", "%s2", "%ph2"), ""), ROWS, False, "data-race"),

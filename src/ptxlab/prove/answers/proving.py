@@ -390,6 +390,8 @@ class _Proving:
             sizes = ", ".join(f"{name}: {' x '.join(map(str, boxes[name].extents))}" for name in sorted(maps))
             found.append("tensors of tensor maps do not overlap each other or array arguments (boxes as in the example:"
                          f" {sizes})")  # fmt: skip
+        if proof.execution.notes.elects:
+            found.append("`elect.sync` elects the first lane of a warp")
         if proof.execution.notes.reads_textures:
             found.append("textures do not overlap arrays that are written")
         if not self.asked.bounds:

@@ -60,6 +60,7 @@ class Effects:
             count = self.operand(here, "count")
             assert count is not None
             self.notes.event("raise" if effects.more_registers else "lower", here, bytes=count.constant)
+        self.notes.elects |= effects.elects
         segment = self._collective(here, match) if effects.converges else here.segment
         if effects.steps:
             return self.asynchronous.happen(here._replace(segment=segment), match)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.flow import Facts
 from ptxlab.flow.engine import Node, NodePlan
-from ptxlab.flow.expressions import Linear
+from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.ranges import Bounds
 from ptxlab.flow.symbolic import LONG, WORD
 from ptxlab.isa import Match
@@ -130,10 +130,13 @@ class Registers:
         loaded = self.facts.loaded_parameter(*node)
         if loaded is not None:
             return terms.unknown(node, type)
+        match = self.facts.matches[at]
+        if match is not None and match.effects.elects:  # an assumption: it is the first lane
+            lane = terms.lane()
+            return terms.equal(lane, linear(WORD, 0)) if type.kind == "p" else linear(type, 0)
         plan = terms.plan(node)
         value = None if plan is None else self._computed(plan, at, state, loops)
         if plan is None or value is None:
-            match = self.facts.matches[at]
             address = self._address(at, match, state) if match is not None and _is_shared_load(match) else None
             is_same = match is not None and match.effects.uniform and match.effects.barrier == "block"
             is_same &= terms.ranks == 1

@@ -188,7 +188,7 @@ class Notes:
         """Where lanes of a warp wait for each other; the condition is that of the guard."""
         self.events: list[Event] = []
         self.tensors: list[TensorAccess] = []
-        self.reads_textures = False
+        self.reads_textures = self.elects = False
         self.rounds = 0
         """How often something was forgotten."""
 

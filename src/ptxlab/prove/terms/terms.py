@@ -198,7 +198,7 @@ class Terms(Symbolic):
         """A register that is the same as long as a thread runs; None: it is not one that a proof knows."""
         axis = AXES.find(operand.component or "-")
         whole: dict[str, Callable[[], Linear]] = {
-            "%laneid": lambda: self._modulo(self.linear_thread(), 32),
+            "%laneid": self.lane,
             OWN_RANK: self.rank,
             "%cluster_nctarank": lambda: linear(WORD, self.ranks),
         }
@@ -262,6 +262,10 @@ class Terms(Symbolic):
         """The numbers of a thread in its block, by axis."""
         x, y, _ = self.block
         return dict(zip(AXES, (thread % x, thread // x % y, thread // x // y), strict=True))
+
+    def lane(self) -> Linear:
+        """The number of the thread in its warp."""
+        return self._modulo(self.linear_thread(), 32)
 
     def warp(self) -> Linear:
         """The number of the warp in its block."""
