@@ -34,7 +34,28 @@ ADVANCE = """    add.u32 %stage, %stage, 1;
 """
 
 
-def ring(seed: int, *, is_right: bool = False, is_nested: bool = False) -> tuple[str, int, int]:
+def drained(seed: int, stages: int, *, is_right: bool) -> str:
+    """Waits of the producer after its loops, for all stages; or for fewer, for more, or otherwise."""
+    random = Random(-1 - seed)
+    waits = []
+    for number in range(stages if is_right or random.randrange(3) else max(0, stages + random.choice((-1, 1)))):
+        step = [
+            "mad.lo.u32 %empty_at, %stage, 8, %empty;",
+            WAIT.format(name=f"drained{number}", address="%empty_at"),
+            "add.u32 %stage, %stage, 1;",
+            f"setp.eq.u32 %last, %stage, {stages};",
+            "@%last mov.u32 %stage, 0;",
+            "@%last xor.b32 %parity, %parity, 1;",
+        ]
+        if not is_right and random.randrange(8) == 0:
+            del step[random.randrange(len(step))]
+        waits += step
+    return "".join(f"    {one}\n" for one in waits)
+
+
+def ring(
+    seed: int, *, is_right: bool = False, is_nested: bool = False, is_drained: bool = False
+) -> tuple[str, int, int]:
     """A random ring: its text, its threads, and the bytes of a tile; perhaps one that continues in an outer loop."""
     random = Random(seed)
 
@@ -146,15 +167,18 @@ producer:
 {at}{waits[1]}    {fill[0]}
     mad.wide.u32 %from, %tile, {tile}, %x;
     {fill[1]}
-{advance("produce")}{produced}    ret;
+{advance("produce")}{produced}{drained(seed, stages, is_right=is_right) if is_drained else ""}    ret;
 }}
 """
     return text, readers + 32, tile
 
 
 def judge(seed: int) -> tuple[int, str, str | None]:
-    """The verdict on a ring, every second one in an outer loop, and what goes wrong in a run if it is proved."""
-    text, threads, tile = ring(seed, is_nested=seed % 2 == 1)
+    """The verdict on a ring, every second one in an outer loop, and what goes wrong in a run if it is proved.
+
+    The producer of every third one waits for all stages after its loops.
+    """
+    text, threads, tile = ring(seed, is_nested=seed % 2 == 1, is_drained=seed % 3 == 2)
     kernel = ptxlab.parse(text, "ring.ptx")["ring"]
     given = [*ASSUMED, f"len(x) == {tile // 4} * count + {tile}", f"len(y) == {tile // 4}"]
     level = ptxlab.prove(kernel, block=threads, assume=given, replays=False, timeout=60).level

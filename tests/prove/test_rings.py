@@ -39,6 +39,12 @@ def test_a_ring_of_any_number_of_tiles(seed: int) -> None:
     assert found.counts["mbarrier"] >= 20
 
 
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.bulk), pytest.param(3, marks=pytest.mark.bulk)])
+def test_a_producer_that_waits_for_all_stages_after_its_loops(seed: int) -> None:
+    found = prove(*ring(seed, is_right=True, is_nested=True, is_drained=True))
+    assert found.level == "proved", str(found)
+
+
 @pytest.mark.parametrize(("barriers", "level"), [("barriers[6]", "proved"), ("barriers[3], empty[3]", "not-proved")])
 def test_the_ring_of_the_page(barriers: str, level: str) -> None:
     """PTX does not say where `empty` is, and the kernel reaches it by the address of the other."""
