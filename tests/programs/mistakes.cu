@@ -501,6 +501,25 @@ void there_and_back_right() {
     printf("%d\n", p[3]);
     cudaFreeHost(p);
 }
+// The time of a kernel, with and without waiting for it; a copy to the host waits, too.
+static void timed(int how) {
+    int *d = device(), copied[n];
+    cudaEvent_t start, stop;
+    cudaEventCreate(&start);
+    cudaEventCreate(&stop);
+    cudaEventRecord(start);
+    fill<<<1, n>>>(d, 3, n);
+    cudaEventRecord(stop);
+    if (how == 1) cudaEventSynchronize(stop);
+    if (how == 2) cudaMemcpy(copied, d, bytes, cudaMemcpyDeviceToHost);
+    float time = -1;
+    cudaEventElapsedTime(&time, start, stop);  // expect timed_early: missing-synchronize
+    printf("%d\n", time > 0);
+    cudaFree(d);
+}
+void timed_early() { timed(0); }
+void timed_right() { timed(1); }
+void timed_after_copy() { timed(2); }
 
 #define CASE(name) {#name, name}
 int main(int argc, char** argv) {
@@ -510,7 +529,7 @@ int main(int argc, char** argv) {
         CASE(copy_after_free), CASE(freed_in_kernel), CASE(double_free), CASE(free_inside), CASE(free_of_pinned),
         CASE(host_access), CASE(null_access), CASE(aborted), CASE(managed_unsynchronized), CASE(managed_right), CASE(event_unsynchronized),
         CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(file_unsynchronized), CASE(file_right), CASE(pinned_right),
-        CASE(there_and_back), CASE(there_and_back_right),
+        CASE(there_and_back), CASE(there_and_back_right), CASE(timed_early), CASE(timed_right), CASE(timed_after_copy),
         CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(host_pointer),
         CASE(race), CASE(symbol_by_name), CASE(too_many_blocks),
         CASE(race_right), CASE(leak), CASE(too_large), CASE(event_before), CASE(copy_from_offset), CASE(symbol_offset), CASE(free_of_malloc),

@@ -145,6 +145,12 @@ static void waited(const Clock *clock) {
   print_output();
 }
 
+static bool has_waited(const Clock *clock) {
+  for (int i = 0; i < clock->size; i++)
+    if (clock->counts[i] > (i < host.size ? host.counts[i] : 0)) return false;
+  return true;
+}
+
 void synchronized(cudaStream_t stream) {
   LOCKED;
   Stream *one = stream_of(stream);
@@ -565,6 +571,10 @@ API cudaError_t cudaEventElapsedTime(float *into, cudaEvent_t start_, cudaEvent_
   Event *from = (Event *)start_, *to = (Event *)end_;
   CHECKED(from && to && from->recorded && to->recorded, cudaErrorInvalidResourceHandle);
   CHECKED(!((from->flags | to->flags) & cudaEventDisableTiming) && from->device == to->device, cudaErrorInvalidResourceHandle);
+  if (!has_waited(&from->clock) || !has_waited(&to->clock))
+    finding("missing-synchronize",
+            "`cudaEventElapsedTime` of an event that the host has not waited for: on a GPU it may fail with cudaErrorNotReady (600)",
+            0, "call `cudaEventSynchronize()` before, for the later event");
   *into = (float)(to->time - from->time);
   return cudaSuccess;
 }
