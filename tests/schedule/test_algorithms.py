@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ptxlab.report import PtxError
-from ptxlab.schedule import algorithm, bf16, checking, f32, s8, schedule, u8
+from ptxlab.schedule import algorithm, bf16, checking, f32, launching, s8, schedule, u8
 from ptxlab.schedule.reference import compute
 from tests.schedule.algorithms import log_sum
 
@@ -60,6 +60,39 @@ def depthwise(x: f32["b", "c", "h+2", "w+2"], k: f32["c", 3, 3], y: f32["b", "c"
         y[n, d, i, j] = sum(x[n, d, i + p, j + q] * k[d, p, q] for p in range(3) for q in range(3))
 
 
+@algorithm
+def adam(p: f32["n"], g: f32["n"], first: f32["n"], second: f32["n"], rate: f32):
+    for i in range(n):
+        a = 0.9 * first[i] + 0.1 * g[i]
+        b = 0.99 * second[i] + 0.01 * g[i] ** 2
+        first[i] = a
+        second[i] = b
+        p[i] = p[i] - rate * a / (sqrt(b) + 1.0)
+
+
+@algorithm
+def products(a: bf16["g", "m", "k"], b: bf16["g", "n", "k"], c: bf16["g", "m", "n"]):
+    for h, i, j in grid(g, m, n):
+        c[h, i, j] = sum(a[h, i, x] * b[h, j, x] for x in range(k))
+
+
+@algorithm
+def gated(x: bf16["m", "k"], w: bf16["n", "k"], v: bf16["n", "k"], y: bf16["m", "n"]):
+    for i, j in grid(m, n):
+        s = sum(x[i, p] * w[j, p] for p in range(k))
+        t = sum(x[i, q] * v[j, q] for q in range(k))
+        y[i, j] = s / (1.0 + exp(-s)) * t
+
+
+@algorithm
+def largest(a: bf16["m", "k"], b: bf16["n", "k"], y: f32["m"], z: f32["m"]):
+    for i in range(m):
+        for j in range(n):
+            t = sum(a[i, p] * b[j, p] for p in range(k))
+        y[i] = max(t for j in range(n))
+        z[i] = sum(t * t for j in range(n))
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -82,6 +115,27 @@ def test_a_reduction_of_what_another_one_has_made_is_another_pass():
     with pytest.raises(PtxError, match=r"`t` is kept in a register for each iteration of `j.0`"):
         str(schedule(centred))
     assert schedule(centred, n=20).check(seeds=1, symbolic=False, m=3)
+
+
+def test_rows_of_a_product_are_reduced_where_it_is_made():
+    s = schedule(largest, n=40).tile(i=32).blocks().tile(i=16).threads().tile(j=16).tile(p=16).tensorize("mma.sync")
+    s.reorder("j.0", "i.2", "i.3").stage("a", "b", in_="shared", swizzle="32B").vectorize("a", "b", 8)
+    assert s.check(seeds=1, symbolic=False, m=72, k=40)
+
+
+def test_elements_are_read_before_they_are_written():
+    s = schedule(adam).tile(i=512).blocks().tile(i=4).threads().vectorize("p", "g", "first", "second", 4)
+    assert s.check(seeds=1, n=600)
+    with pytest.raises(PtxError, match="`first` is written"):
+        s.stage("first", in_="shared")
+
+
+@pytest.mark.parametrize("how", ["persistent", "stream_k"])
+def test_products_of_several_matrices_are_tiles_of_one_grid(how, monkeypatch):
+    monkeypatch.setattr(launching, "SMS", 3)
+    s = schedule(products).tile(i=64, j=32).blocks("h", "i", "j").tile(x=32).tensorize("wgmma")
+    s.stage("a", "b", in_="shared", swizzle="64B").vectorize("c", 8).pipeline(stages=3, by="tma").specialize().raster(2)
+    assert getattr(s, how)().check(seeds=1, symbolic=False, g=3, m=136, n=72, k=72)
 
 
 def test_weights_of_eight_bits_are_whole_numbers():
@@ -130,6 +184,26 @@ def gathered(x: f32["n"], ids: f32["m"], y: f32["m"]):
         y[i] = x[ids[i]]
 
 
+def decayed(p: f32["n"], first: f32["n"]):
+    for i in range(n):
+        first[i] = 0.9 * first[i]
+        p[i] = p[i] - first[i]
+
+
+def shifted(x: f32["n"], y: f32["n"]):
+    for i in range(n):
+        t = x[i] + y[n - 1 - i]
+        x[i] = t
+        y[i] = t
+
+
+def centred_in_place(x: f32["m", "n"]):
+    for i in range(m):
+        mean = sum(x[i, j] for j in range(n)) / n
+        for j in range(n):
+            x[i, j] = x[i, j] - mean
+
+
 def quantized(x: f32["n"], y: s8["n"]):
     for i in range(n):
         y[i] = x[i] * 127.0
@@ -141,6 +215,9 @@ def quantized(x: f32["n"], y: s8["n"]):
         (to_the_diagonal, "how many iterations `j` has depends on `i`", "if j < i"),
         (halves, "`y` is written twice", "y[...] = a if ... else b"),
         (gathered, "`ids[i]` is not a sum of loop variables and sizes", "indices and extents are"),
+        (decayed, "`first` is read here and written on line", "give the value a name"),
+        (shifted, "`y` is read here and written on line", "give the value a name"),
+        (centred_in_place, "`x` is read here and written on line", "give the value a name"),
         (quantized, "`y` is of s8, which is only read", "store it as `f16`"),
     ],
 )
@@ -150,6 +227,12 @@ def test_what_is_refused(function, message, help):
     assert message in str(found.value)
     assert help in str(found.value)
     assert "test_algorithms.py" in str(found.value)
+
+
+def test_tensor_cores_compute_one_of_two_sums():
+    s = schedule(gated).tile(i=64, j=32).blocks().tile(p=32, q=32).tensorize("wgmma")
+    with pytest.raises(PtxError, match=r"`v` is swizzled, and `t` is not computed by tensor cores"):
+        s.stage("x", "w", "v", in_="shared", swizzle="64B")
 
 
 def test_a_grid_has_three_dimensions():

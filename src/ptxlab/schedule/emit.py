@@ -161,14 +161,15 @@ def _write_tiles(w: Writing, tree: list[Node]) -> None:
     if not w.state.persistent:
         write_body(w, tree)
     else:
-        down, across = (w.count(name, w.state.together(name)).view(u32) for name in w.state.blocks)
+        outer, *inner = _counts(w)
+        tiles = prod(inner, start=outer)
         first, step = (_cluster_number(w, one) for one in (ptx.ctaid.x, ptx.nctaid.x))
         if w.state.stream_k:
             w.comment("pieces of tiles of this block", w.state.steps.index("stream_k()"))
-            numbers = w.pieces = Pieces(w, down * across, first, step)
+            numbers = w.pieces = Pieces(w, tiles, first, step)
         else:
             w.comment("tiles of this block", w.state.steps.index("persistent()"))
-            numbers = ptx.range(first, down * across, step)
+            numbers = ptx.range(first, tiles, step)
         for number in numbers:
             w.addresses.known = outside.new_child()
             _write_blocks(w, number)
@@ -194,17 +195,25 @@ def _write_blocks(w: Writing, number: Value) -> None:
         for name, axis in zip(reversed(names), "xyz", strict=False):
             known[name] = getattr(ptx.ctaid, axis).view(s32)
         return
-    down, across = (w.count(name, w.state.together(name)).view(u32) for name in names)
+    *outer, down, across = _counts(w)
+    if outer:  # one result after the other
+        known[names[0]] = (number // (down * across)).view(s32)
+        number = number % (down * across)
     size = across * w.state.group
     first = number // size * w.state.group
     rows = ptx.min.u32(down - first, w.state.group)
     within = number % size
-    known[names[0]] = (first + within % rows).view(s32)
-    known[names[1]] = (within // rows).view(s32)
+    known[names[-2]] = (first + within % rows).view(s32)
+    known[names[-1]] = (within // rows).view(s32)
     if w.state.multicast is not None:
         w.comment("the tile of a block of the cluster", w.state.multicast.step)
         part, blocks = w.state.multicast.part, w.state.together()
         known[part] = known[part] * blocks + (ptx.ctaid.x % blocks).view(s32)
+
+
+def _counts(w: Writing) -> list[Value]:
+    """How many tiles there are, in each direction."""
+    return [w.count(name, w.state.together(name)).view(u32) for name in w.state.blocks]
 
 
 def _write_threads(w: Writing) -> None:

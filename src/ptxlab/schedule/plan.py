@@ -130,7 +130,7 @@ def _nest(state: State, leaves: list[Leaf]) -> list[Node]:
                 end += 1
             group = leaves[start:end]
             sums = _reductions(part, group, leaves[end:]) if makes else []
-            found += sums[::2]
+            found += _nest(state, sums[::2])
             group += sums[1::2]
             leaves = leaves[:end] + [leaf for leaf in leaves[end:] if leaf not in sums]
             for leaf in group:
@@ -149,7 +149,7 @@ def _reductions(part: Part, group: list[Leaf], later: list[Leaf]) -> list[Leaf]:
     found: list[Leaf] = []
     for pair in pairwise(later):
         match pair:
-            case Leaf("init", loops=[]), Leaf("update", Reduce(over=over) as one, [name, *_]) if name == part.name:
+            case Leaf("init"), Leaf("update", Reduce(over=over) as one, [name, *_]) if name == part.name:
                 if part.axis in over and names(one) & made and not names(one) & after:
                     found += pair
     return found

@@ -361,9 +361,12 @@ def _text(node: ast.AST) -> str:
 
 def _check_stores(found: Algorithm) -> None:
     """Refuse an algorithm whose iterations depend on each other."""
-    for one in found.statements:
+    reduces = any(isinstance(one, Reduce) for one in found.statements)
+    for number, one in enumerate(found.statements):
         if not isinstance(one, Store):
             continue
+        # Where each thread has iterations of its own, it may read an element before it writes it.
+        before = [] if reduces else [other for other in found.statements[:number] if other.axes == one.axes]
         alone = {
             next(iter(index.names & set(one.axes))) for index in one.index if len(index.names & set(one.axes)) == 1
         }
@@ -381,7 +384,8 @@ def _check_stores(found: Algorithm) -> None:
                 helps = (f"one store of a choice, `{one.array}[...] = a if ... else b`, or an array for each",)
                 found.refuse("not-an-algorithm", f"`{one.array}` is written twice", other.line, "a second time", helps)
             for load in loads(other):
-                if load.array == one.array and (other is not one or load.index != one.index):
+                is_own = other is one or other in before
+                if load.array == one.array and not (is_own and load.index == one.index):
                     found.refuse(
                         "not-an-algorithm",
                         f"`{one.array}` is read here and written on line {one.line}: the loop carries a dependence",

@@ -227,8 +227,10 @@ def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]
     if stage.swizzle and buffer.shape[-1] % together:
         said = f"`{stage.array}` has rows of {buffer.shape[-1]} elements, and {together} are swizzled together"
         state.refuse("illegal-step", said, "use tiles of a multiple of that, or a narrower swizzle")
-    if stage.swizzle and any(leaf.kind != "multiply" for leaf in leaves):
-        state.refuse("illegal-step", f"`{stage.array}` is swizzled, and not read by tensor cores only", "use `pad`")
+    if stage.swizzle and (others := [leaf.statement for leaf in leaves if leaf.kind != "multiply"]):
+        what = getattr(others[0], "name", "") or getattr(others[0], "array", "")
+        said = f"`{stage.array}` is swizzled, and `{what}` is not computed by tensor cores"
+        state.refuse("illegal-step", said, "`pad`; tensor cores compute one sum, and with `online` two")
     multiplies = any(leaf.kind == "multiply" for leaf in leaves)
     if multiplies and not stage.swizzle and buffer.columns * BYTES[element] % 16:
         said = f"rows of {buffer.columns} elements of `{stage.array}` are not a multiple of 16 bytes"

@@ -11,6 +11,7 @@ def raster(state: State, rows: int) -> State:
     """Blocks that run together then read few rows and few columns, which the L2 cache keeps."""
     if not isinstance(rows, int) or rows < 1:
         state.refuse("illegal-step", f"a group of {rows!r:.40} rows of tiles")
-    if len(state.blocks) != 2:
-        state.refuse("illegal-step", f"{len(state.blocks)} loops are run by blocks, expected two", "`blocks` first")
+    if len(state.blocks) < 2:
+        said = f"{len(state.blocks)} loops are run by blocks, expected those over rows and columns"
+        state.refuse("illegal-step", said, '`blocks("i", "j")` first')
     return replace(state, group=rows, tiled=())
