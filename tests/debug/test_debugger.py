@@ -272,6 +272,20 @@ def test_fragments_are_matrices() -> None:
     assert np.array_equal(found["d"], found["a"] @ found["b"] + found["c"])
 
 
+def test_delete_without_a_number_deletes_all_breakpoints() -> None:
+    debugger = debugger_of(PRODUCT, 32)
+    terminal = Terminal(debugger, lambda _: None)
+    for line in (10, 11):
+        next(terminal.answer(f"break {line}"))
+    assert [*debugger.stops] == [1, 2]
+    assert next(terminal.answer("delete 99")) == "there is no breakpoint `99`"
+    assert not [*terminal.answer("delete 2")]
+    assert [*debugger.stops] == [1]
+    next(terminal.answer("break 11"))
+    assert not [*terminal.answer("delete")]
+    assert not debugger.stops
+
+
 def test_other_instructions_hold_no_matrix(debugger: Debugger) -> None:
     assert list(matrices(debugger)) == []
 

@@ -321,7 +321,8 @@ def test_an_aligned_instruction_that_a_part_of_the_warp_reaches_is_found(name: s
     written = {"mma": "mma", "ldmatrix": "ldmatrix", "bar": "bar.sync"}[aligned]
     assert found.message == f"`{written}` needs all threads of the warp, but not all of them get here"
     assert found.line == line_of(text, ALIGNED[aligned])
-    branch, origin = found.labels[1], found.labels[2]
+    place, branch, origin = found.labels
+    assert place.text == "some threads of the warp miss it"
     assert branch.text == "lanes of a warp take different paths here"
     assert text[branch.span.start : branch.span.end] == "@%p1"
     assert origin.text == "`%tid.x` differs from lane to lane"
@@ -338,6 +339,11 @@ def test_lanes_that_leave_early_are_missed_by_mma_though_not_by_a_barrier() -> N
     text = text.replace("    @%p1 bra after;\n", "")
     (found,) = findings(text, CODE)
     assert found.line == line_of(text, "mma.sync")
+
+
+def test_a_guard_of_its_own_is_where_threads_part() -> None:
+    (found,) = findings(kernel(WRONG_BLOCK["a guard"] + AFTER, before=TILE), CODE)
+    assert [label.text for label in found.labels] == ["warps decide differently", "`%tid.x` differs from warp to warp"]
 
 
 def test_one_branch_is_one_finding() -> None:
