@@ -273,9 +273,10 @@ def stored_by(cell: Pointer[Access]) -> u32:
 def is_polled_again(thread: Pointer[Thread], cell: Pointer[Access], flags: u32, instruction: u32) -> boolean:
     """Whether a strong read is as one before it, by a lane of the same warp, that represents it: it polls.
 
-    It conflicts with nothing: there is no write, or it is morally strong with the last one, and there are no others.
+    It conflicts with nothing: there is no write, or it is morally strong with the last one, and there are no others. If
+    there are, the one before was by the same lane: it was compared with them, and nothing has been written since.
     """
-    if flags & (KIND | STRONG | STALE | ASYNC | UNCHANGED) != LOAD | STRONG or cell.flags & HAS_WRITES != 0:
+    if flags & (KIND | STRONG | STALE | ASYNC | UNCHANGED) != LOAD | STRONG:
         return False
     if cell.next == 0 or (cell.epoch != 0 and not is_compatible(thread, cell, flags)):
         return False
@@ -285,7 +286,7 @@ def is_polled_again(thread: Pointer[Thread], cell: Pointer[Access], flags: u32, 
         read.epoch != thread.order.epoch
         or read.block != u32(thread.block.number)
         or read.flags != (flags & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
-        or (read.lanes & bit == 0 and read.instruction != instruction)
+        or (read.lanes & bit == 0 and (read.instruction != instruction or cell.flags & HAS_WRITES != 0))
         or read.link != (cell.link if cell.epoch != 0 else u32(0))
     ):
         return False
