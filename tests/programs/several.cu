@@ -15,7 +15,7 @@ __global__ void set(int* x, int value) {
 }
 
 __global__ void fill_with(int* x, int value) {
-    x[threadIdx.x] = value;  // expect used_too_early: data-race  // expect freed_too_early: data-race
+    x[threadIdx.x] = value;  // expect used_too_early: data-race  // expect freed_too_early: data-race  // expect read_at_once: data-race  // expect read_by_a_stream: data-race
 }
 
 __global__ void add(int* to, const int* from) {
@@ -101,6 +101,25 @@ static void memory_of_a_stream(bool is_allocated, bool is_used) {
 CASE(used_too_early) { memory_of_a_stream(false, true); }
 CASE(freed_too_early) { memory_of_a_stream(true, false); }
 CASE(used_in_time) { memory_of_a_stream(true, true); }
+
+// What a kernel writes is copied to memory of the host's own, which is not pinned, by another stream.
+static void read_by_the_host(bool is_at_once, bool is_right) {
+    int *x, there[n];
+    cudaStream_t a, b;
+    cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking);
+    cudaMalloc(&x, bytes);
+    fill_with<<<1, n, 0, a>>>(x, 7);  // expect read_at_once: data-race  // expect read_by_a_stream: data-race
+    if (is_right) cudaStreamSynchronize(a);
+    if (is_at_once) cudaMemcpy(there, x, bytes, cudaMemcpyDeviceToHost);  // expect read_at_once: data-race
+    else cudaMemcpyAsync(there, x, bytes, cudaMemcpyDeviceToHost, b);  // expect read_by_a_stream: data-race
+    cudaDeviceSynchronize();
+    if (is_right) printf("%d\n", there[5]);
+    cudaFree(x);
+}
+CASE(read_at_once) { read_by_the_host(true, false); }
+CASE(read_at_once_right) { read_by_the_host(true, true); }
+CASE(read_by_a_stream) { read_by_the_host(false, false); }
 
 // Two large kernels on two streams, whose parts share one element.
 static void large_parts(bool is_right) {
@@ -593,4 +612,5 @@ int main(int, char** words) {
     RUN(handle) RUN(handle_right) RUN(large) RUN(large_right) RUN(large_read) RUN(large_read_right)
     RUN(event) RUN(event_right) RUN(stream_of_another) RUN(event_of_another) RUN(graph_memory) RUN(graph_memory_right)
     RUN(used_too_early) RUN(freed_too_early) RUN(used_in_time)
+    RUN(read_at_once) RUN(read_at_once_right) RUN(read_by_a_stream)
 }

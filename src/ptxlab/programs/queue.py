@@ -100,6 +100,7 @@ class QueuedCopy:
     frames: Frames
     name: str
     to: int
+    """0: the host copies these bytes to memory of its own, right after this; they are only read here."""
     source: int
     extent: tuple[int, int, int]
     """Bytes of a row, rows, slices of them."""
@@ -129,7 +130,7 @@ class QueuedCopy:
 
     def written(self) -> Iterator[tuple[int, int]]:
         """The bytes that it writes, by rows."""
-        return self._rows(self.to, self.to_steps)
+        return self._rows(self.to, self.to_steps) if self.to else iter(())
 
     def read_from(self) -> Iterator[tuple[int, int]]:
         """The bytes of the device that it reads, by rows."""
@@ -240,6 +241,8 @@ def _race(earlier: QueuedCopy, later: QueuedCopy, said: str, span_of: Callable[[
 
 def perform(copy: QueuedCopy, bytes_at: Callable[[int, int], numpy.ndarray[Any, Any]]) -> None:
     """Copy or fill bytes of the device now."""
+    if not copy.to:
+        return
     sources = copy.read_from() if not len(copy.staged) else copy._rows(0, copy.source_steps)
     for (start, end), (source, _) in zip(copy.written(), sources if not copy.element else copy.written(), strict=False):
         to = bytes_at(start, end - start)
@@ -275,7 +278,7 @@ class Team:
                 grid = self._launch(one, before, span_of(one.frames), overlaps)
             else:
                 grid = self._copy(one, before, base, options, span_of(one.frames))
-                base += len(one.staged) + _GAP - len(one.staged) % _GAP
+                base += math.prod(one.extent) + _GAP - math.prod(one.extent) % _GAP
             if folder is not None:
                 record = Record(folder / f"{number:03}.ptxtrace")
                 grid = replace(grid, options=replace(grid.options, record=record))
@@ -302,6 +305,9 @@ class Team:
         regions = [*self.memory.regions.values(), *self.arrays]
         if len(one.staged):
             regions.append(Region(at, len(one.staged), one.staged.ctypes.data, "memory of the host", False, one.staged))
+        if not one.to:
+            landing = numpy.zeros(one.extent[0], numpy.uint8)
+            regions.append(Region(at, len(landing), landing.ctypes.data, "memory of the host", True, landing))
         module = module_of(kernel)
         emulated = EmulatedModule(module, context_of(module).digest, context_of(module).memory)
         _, height, depth = one.extent
@@ -320,9 +326,10 @@ def _as_kernel(copy: QueuedCopy, staged: int) -> tuple[ir.Function, tuple[int, .
         value = int.from_bytes((copy.value.to_bytes(copy.element, "little") * 4)[:4], "little")
         kernel, size = fill_kernel(copy.to, width, *copy.to_steps)
         return kernel, (copy.to, value, width // size, *copy.to_steps)
-    kernel, size = copy_kernel(copy.to, source, width, *copy.to_steps, *copy.source_steps)
+    start = copy.to or staged
+    kernel, size = copy_kernel(start, source, width, *copy.to_steps, *copy.source_steps)
     to, other = copy.to_steps, copy.source_steps
-    return kernel, (copy.to, source, width // size, to[0], other[0], to[1], other[1])
+    return kernel, (start, source, width // size, to[0], other[0], to[1], other[1])
 
 
 def one_by_one(kernel: ir.Function, data: bytes) -> list[bytes]:

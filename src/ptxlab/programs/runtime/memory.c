@@ -6,7 +6,7 @@
 
 #define PAGE 4096ull
 #define GAP 65536ull  // between allocations, so that a step too far is found
-#define MOST_FILLED 65536ull  // of what is allocated and freed on a stream
+#define MOST_FILLED 65536ull  // of what is allocated and freed on a stream, or read by the host
 
 static Allocation **table;  // by address: no address is given twice, so that use after a free is always found
 static size_t used, capacity;
@@ -262,6 +262,17 @@ static cudaError_t queue_box(const Operation *o, bool is_staged, cudaStream_t st
   return cudaSuccess;
 }
 
+// Before memory of the device is copied to the host's own, which runs all that is queued: what reads it is among that.
+static void read_too(const Operation *o, cudaStream_t stream) {
+  Allocation *from = is_device_address((uint64_t)o->from) ? allocation_at((uint64_t)o->from) : 0;
+  if (!is_queued() || gpu_count() > 1 || o->kind != COPY || is_device_address((uint64_t)o->to)) return;
+  if (!from || from->freed || host_may_touch(from) || (uint64_t)o->from + o->width > from->base + from->size) return;
+  Operation read = *o;
+  read.to = 0, read.height = read.depth = 1;
+  if (read.width > MOST_FILLED) read.width = MOST_FILLED;
+  if (read.width) queue_box(&read, false, stream);
+}
+
 static cudaError_t copy_box(const Operation *o, bool later, cudaStream_t stream) {
   bool to_device = o->direction == cudaMemcpyHostToDevice || o->direction == cudaMemcpyDeviceToDevice;
   bool from_device = o->direction == cudaMemcpyDeviceToHost || o->direction == cudaMemcpyDeviceToDevice;
@@ -276,7 +287,7 @@ static cudaError_t copy_box(const Operation *o, bool later, cudaStream_t stream)
   char *to = reach(o->to, reach_to, o->name, "writes", to_device);
   char *from = to ? reach(o->from, reach_from, o->name, "reads", from_device) : 0;
   CHECKED(to && from, cudaErrorInvalidValue);
-  if (later && !is_device_address((uint64_t)o->to)) synchronized(stream);
+  if (later && !is_device_address((uint64_t)o->to)) read_too(o, stream), synchronized(stream);
   else if (later) return queue_box(o, !is_device_address((uint64_t)o->from), stream);
   for (size_t z = 0; z < o->depth; z++)
     for (size_t y = 0; y < o->height; y++)
@@ -387,6 +398,8 @@ static Operation rows(const char *name, void *to, size_t to_pitch, const void *f
 // A copy that the host waits for. It is on the legacy stream, which waits for all others that do not say otherwise.
 static cudaError_t now(Operation operation) {
   ALIVE;
+  started_on(0);
+  read_too(&operation, 0);
   synchronized_all();
   cudaError_t error = settled();
   if (error) return error;
