@@ -18,8 +18,8 @@ EXEMPT = {
     "emulate/translate/lane_shapes.py": "reads instructions of LLVM, one of which is called `shl`, too",
     "equal/reference.py": "knows functions of NumPy and torch by their names, of which one is `rsqrt`",
     "equal/torch_functions.py": "the same",
-    "prove/terms.py": "gives each special register its symbol",
-    "prove/intervals.py": "says which of these symbols two threads share",
+    "prove/terms/terms.py": "gives each special register its symbol",
+    "prove/questions/intervals.py": "says which of these symbols two threads share",
     "litmus/instructions.py": "reads the language of litmus tests, which has names of its own: `tld`, `suatom`, `bne`",
 }
 
