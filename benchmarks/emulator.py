@@ -1,10 +1,13 @@
 """How fast kernels run without a GPU, as ratios and times within one run.
 
-`python benchmarks/emulator.py` prints a line for each bar; `--evidence` also writes what it measured to
-evidence/emulator.json, `--numba PYTHON` compares with the CUDA simulator of numba under that Python. The loops in C are
-compiled by gcc, and take turns with the emulator, so that a busy machine slows both.
+    python benchmarks/emulator.py [--evidence FILE] [--numba PYTHON] [NAME ...]
+
+prints a line for each bar, or for those of the functions with these names; `--evidence` also writes what it measured to
+FILE, `--numba` compares with the CUDA simulator of numba under that Python. The loops in C are compiled by gcc, and
+take turns with the emulator, so that a busy machine slows both.
 """
 
+import argparse
 import ctypes
 import json
 import os
@@ -394,34 +397,39 @@ def scaling() -> list[Row]:
 
 
 def main(arguments: list[str]) -> int:
-    numba = arguments[arguments.index("--numba") + 1] if "--numba" in arguments else None
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--evidence", type=Path, metavar="FILE")
+    parser.add_argument("--numba", metavar="PYTHON")
+    given = parser.parse_args(arguments)
     rows: list[Row] = []
     runtime_code()  # otherwise another process would make it beside what is measured first
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        measures: list[Callable[[], list[Row]]] = [
-            lambda: sgemm(folder, numba),
-            lambda: polynomial(folder),
-            lambda: irregular(folder),
-            lambda: least_gathers(folder),
-            tensor_cores,
-            scaled_tensor_cores,
-            products_of_the_gallery,
-            lambda: compiling(folder),
-            lambda: processes(folder),
-            scaling,
-        ]
-        for measure in measures:
-            for row in measure():
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        measures: dict[str, Callable[[], list[Row]]] = {
+            "sgemm": lambda: sgemm(folder, given.numba),
+            "polynomial": lambda: polynomial(folder),
+            "irregular": lambda: irregular(folder),
+            "least_gathers": lambda: least_gathers(folder),
+            "tensor_cores": tensor_cores,
+            "scaled_tensor_cores": scaled_tensor_cores,
+            "products_of_the_gallery": products_of_the_gallery,
+            "compiling": lambda: compiling(folder),
+            "processes": lambda: processes(folder),
+            "scaling": scaling,
+        }
+        if unknown := set(given.names) - set(measures):
+            parser.error(f"no {', '.join(sorted(unknown))} among {', '.join(measures)}")
+        for name in given.names or measures:
+            for row in measures[name]():
                 rows.append(row)
                 print(row, flush=True)
-    if "--evidence" in arguments:
+    if given.evidence:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
         about: dict[str, object] = {"date": date.today().isoformat(), "commit": commit, "cores": os.cpu_count()}
         about |= {"load": os.getloadavg()}
         about |= {"machine": platform.machine(), "python": platform.python_version()}
-        path = ROOT / "evidence" / "emulator.json"
-        path.write_text(json.dumps({"about": about, "bars": [asdict(row) for row in rows]}, indent=1) + "\n")
+        given.evidence.write_text(json.dumps({"about": about, "bars": [asdict(row) for row in rows]}, indent=1) + "\n")
     return int(not all(row.holds for row in rows))
 
 

@@ -1,13 +1,15 @@
 """Transformer blocks of known models by our functions and by torch, both compiled: prefill, a training step, decode.
 
-    python benchmarks/model.py [FILE] [MODE] [NAME ...]     writes evidence/model.json, needs an H200 and torch
+    python benchmarks/model.py [FILE] [MODE] [CASE ...]     writes evidence/model.json, needs an H200 and torch
 
 A block is a norm, products for queries, keys and values, RoPE, causal attention with fewer heads of keys, a product, a
 norm and a gated MLP, or eight of these with two for each token, in bf16 with random weights. Ours are `ptxlab.kernels`
 under `torch.compile`; theirs is the same in torch under `torch.compile` in MODE, with cuDNN's attention and
 `torch._grouped_mm`. A training step is forward, backward and the gradients of all weights. Decode is one token of each
 sequence, whose cache has 2,048 positions, in a CUDA graph. Contenders take turns; the difference of both answers is in
-the file. MODE is "max-autotune-no-cudagraphs" unless given, which tries products of its own and takes minutes.
+the file. MODE is "max-autotune-no-cudagraphs" unless given, which tries products of its own and takes minutes. A CASE
+is a size, `1`, `8` or `64` of decode and `1×300`, `1×2048` or `2×4096` of the others, in the order to be measured, each
+of all models; the file is written after each, so that a run can be ended at any time.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from ptxlab.measure.machine import commit, describe, require_torch
 
 ROOT = Path(__file__).resolve().parent.parent
 ROUNDS, CALLS = 9, 3
-PROMPTS, BATCHES, CACHED = ((1, 300), (1, 2048), (2, 4096)), (1, 8, 64), 2048
+CASES, CACHED = ("1", "8", "64", "1×300", "1×2048", "2×4096"), 2048
 EPSILON, SCALE = 1e-5, 0.02
 MODE = "max-autotune-no-cudagraphs"
 
@@ -275,13 +277,15 @@ def main() -> None:
 
     backends = torch.nn.attention.SDPBackend
     with torch.nn.attention.sdpa_kernel([backends.CUDNN_ATTENTION, backends.FLASH_ATTENTION], set_priority=True):
-        for name in sys.argv[3:] or MODELS:
-            block = Block(torch, MODELS[name])
-            for batch in BATCHES:
-                add(name, measure_decode(torch, block, mode, batch))
-            for batch, length in PROMPTS:
-                for row in measure(torch, block, mode, batch, length):
-                    add(name, row)
+        blocks = {name: Block(torch, model) for name, model in MODELS.items()}
+        for case in sys.argv[3:] or CASES:
+            for name, block in blocks.items():
+                match [int(one) for one in case.split("×")]:
+                    case [batch]:
+                        add(name, measure_decode(torch, block, mode, batch))
+                    case [batch, length]:
+                        for row in measure(torch, block, mode, batch, length):
+                            add(name, row)
 
 
 if __name__ == "__main__":
