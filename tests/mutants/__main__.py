@@ -7,6 +7,10 @@ are those of a GPU. `FOLDER/mutants.jsonl` has a line for each mutant as it ends
 tests; `--done FILE...` continues after an earlier run, `--numbers 0:100` takes a part, `--seconds` is for all of it.
 `--only FILE...` takes the mutants that survived in such files or passed the first tests, as far as the source still has
 them: their source may have changed since. `--evidence FILE...` joins files into `evidence/source_mutants.json`.
+
+With `--reached FILE...` (see `tests/mutants/reached.py`) a mutant is run against those of these tests that reach its
+line, the nearest files first: seconds in place of minutes. Where none does, since the line is run as its module is
+imported or is machine code, it is run against all files, as without.
 """
 
 import argparse
@@ -32,6 +36,7 @@ from queue import Empty, PriorityQueue, Queue
 from typing import Any
 
 from tests.mutants.near import Tests
+from tests.mutants.reached import Reached
 from tests.mutants.sites import Site, sites
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,14 +45,33 @@ JUDGED = Path(__file__).with_name("judged.json")
 # The tests of a package: what runs it. Semantics of `isa` are run by the emulator, its forms by the rules, and `device`
 # has what every launch needs. Chains of grids and grids of several GPUs have folders of their own.
 TESTS = {
+    "author": "author",
     "check": "check flow cases",
     "debug": "debug trace",
     "device": "launch gpu cases emulate",
+    "draw": "draw learn",
+    "editor": "editor",
     "emulate": "cases emulate launch node",
+    "equal": "equal",
+    "estimate": "estimate",
     "flow": "flow check cases",
+    "ir": "ir syntax check debug",
     "isa": "isa cases emulate check",
+    "lab": "lab trace",
+    "launch": "launch cases",
+    "learn": "learn",
+    "litmus": "litmus",
+    "numbers": "numbers",
+    "programs": "programs",
+    "prove": "prove",
+    "report": "report check",
+    "schedule": "schedule",
+    "syntax": "syntax ir check",
+    "toolchain": "toolchain",
     "trace": "trace debug lab",
+    "verify": "verify grade",
 }
+DEFAULT = "check debug device emulate flow isa trace"
 # How many seconds of tests are run first, before the rest is collected; and a file of more than so many is of the rest.
 FIRST = 12
 SHORT = 6
@@ -99,13 +123,16 @@ class Tree:
     scratch: Path
     patience: float
 
-    def test(self, files: list[str], *options: str, seconds: float) -> Ended:
-        """Run pytest for at most so many seconds."""
+    def test(self, files: list[str], *options: str, seconds: float, only: list[str] | None = None) -> Ended:
+        """Run pytest for at most so many seconds; of the files perhaps only these tests, in this order."""
         said = self.scratch / f"{self.folder.name}.jsonl"
         said.unlink(missing_ok=True)
         path = os.pathsep.join(map(str, (self.folder / "src", self.folder)))
         environment = {**os.environ, "PYTHONPATH": path, "MUTANTS_FILE": str(said), "CUDA_VISIBLE_DEVICES": ""}
         environment["MUTANTS_SECONDS"] = str(LONGEST * self.patience)
+        if only is not None:
+            environment["MUTANTS_ONLY"] = str(self.scratch / f"{self.folder.name}.only")
+            Path(environment["MUTANTS_ONLY"]).write_text("\n".join(only))
         environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OMP_NUM_THREADS": "1"}
         plugins = ["-p", "_hypothesis_pytestplugin", "-p", "tests.mutants.watch", "-p", "no:cacheprovider"]
         command = [sys.executable, "-m", "pytest", "-q", *plugins, *options, *files]
@@ -156,9 +183,13 @@ def main(arguments: list[str]) -> int:
     wanted = list(_wanted(options))
     with ThreadPoolExecutor(options.processes) as pool:
         trees = list(pool.map(lambda number: _copy(options, number), range(options.processes)))
-        files = sorted({file for site in dict(wanted).values() for file in tests_of(site.package)})
+        files = sorted({file for site in dict(wanted).values() for file in files_of(site.package)})
         kept = Path(options.baseline)
-        baseline = Baseline(**json.loads(kept.read_text())) if kept.is_file() else _measure(pool, trees, files)
+        reached = Reached(options.reached) if options.reached else None
+        if reached is not None:
+            kept, baseline = out / "baseline.json", _measured(reached)
+        else:
+            baseline = Baseline(**json.loads(kept.read_text())) if kept.is_file() else _measure(pool, trees, files)
         for file in (kept, out / "baseline.json"):
             file.write_text(json.dumps(vars(baseline), indent=1))
         print(f"{sum(baseline.seconds.values()):.0f} s of tests, left out: {len(baseline.failing)}", flush=True)
@@ -167,7 +198,7 @@ def main(arguments: list[str]) -> int:
         passed = {_key(one): one["cpu"] for name in options.done for one in _lines(name) if _is_open(one)}
         for number, site in wanted:
             queue.put(Turn(_key(_shown(site)) in passed, number, site, passed.get(_key(_shown(site)), 0.0)))
-        found = pool.map(lambda tree: _judge_all(tree, queue, baseline, out / "mutants.jsonl", end), trees)
+        found = pool.map(lambda tree: _judge_all(tree, queue, baseline, reached, out / "mutants.jsonl", end), trees)
         print(f"{sum(found)} of {len(wanted)} were judged")
     return 0
 
@@ -182,8 +213,9 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--patience", type=float, default=1, help="how many times longer than usual tests may take")
-    parser.add_argument("--packages", default=",".join(TESTS))
+    parser.add_argument("--packages", default=DEFAULT.replace(" ", ","))
     parser.add_argument("--baseline", default="/tmp/mutants.json", help="how tests end without any change, once known")
+    parser.add_argument("--reached", nargs="*", default=[], help="which tests reach a line, and their seconds")
     parser.add_argument("--done", nargs="*", default=[])
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--evidence", nargs="*")
@@ -237,14 +269,14 @@ def _files(folder: str) -> tuple[str, ...]:
     return tuple(sorted(str(one.relative_to(ROOT)) for one in found))
 
 
-def tests_of(package: str) -> list[str]:
+def files_of(package: str) -> list[str]:
     """The files of tests that run a package."""
     return [file for folder in TESTS[package].split() for file in _files(folder)]
 
 
 @cache
 def _tests(package: str) -> Tests:
-    return Tests(ROOT, tests_of(package))
+    return Tests(ROOT, files_of(package))
 
 
 def _copy(options: argparse.Namespace, number: int) -> Tree:
@@ -292,12 +324,22 @@ def _share_cache(trees: list[Tree]) -> None:
                     shutil.copy2(file, other / file.name)
 
 
-def _judge_all(tree: Tree, queue: "PriorityQueue[Turn]", baseline: Baseline, out: Path, end: float) -> int:
+def _measured(reached: Reached) -> Baseline:
+    """The seconds of files whose tests are known one by one."""
+    baseline = Baseline()
+    for test, seconds in reached.seconds.items():
+        baseline.seconds[test.partition("::")[0]] += seconds
+    return baseline
+
+
+def _judge_all(
+    tree: Tree, queue: "PriorityQueue[Turn]", baseline: Baseline, reached: Reached | None, out: Path, end: float
+) -> int:
     count = 0
     with suppress(Empty):
         while time.monotonic() < end - 5:
             turn = queue.get_nowait()
-            record = _judge(tree, turn, baseline, end)
+            record = _judge(tree, turn, baseline, reached, end)
             if record is None:
                 break
             with out.open("a") as file:
@@ -314,7 +356,7 @@ def _is_open(record: dict[str, Any]) -> bool:
     return bool(record["outcome"] == FIRST_PASSED)
 
 
-def _judge(tree: Tree, turn: Turn, baseline: Baseline, end: float) -> dict[str, object] | None:
+def _judge(tree: Tree, turn: Turn, baseline: Baseline, reached: Reached | None, end: float) -> dict[str, object] | None:
     """What comes of a mutant; None where there was no time for it."""
     path = tree.folder / turn.site.file
     source = path.read_bytes()
@@ -324,7 +366,10 @@ def _judge(tree: Tree, turn: Turn, baseline: Baseline, end: float) -> dict[str, 
         compile(changed, turn.site.file, "exec")
     except SyntaxError:
         return record | {"outcome": "no program", "cpu": 0}
-    files = _files_of(turn, baseline)
+    only = _reaching(turn, reached) if reached is not None else None
+    files = _nearest(turn, baseline) if only is None else [*dict.fromkeys(test.partition("::")[0] for test in only)]
+    if not files:
+        return record | {"tests": 0, "cpu": turn.cpu, "outcome": "survived" if turn.is_last else FIRST_PASSED}
     skipped = [f"--deselect={test}" for test in baseline.failing if test.startswith(tuple(files))]
     # Machine code that is made again takes its time; what takes much longer than that has no end.
     limit = tree.patience * (300 + 3 * sum(baseline.seconds.get(file, 1) for file in files))
@@ -332,7 +377,7 @@ def _judge(tree: Tree, turn: Turn, baseline: Baseline, end: float) -> dict[str, 
     try:
         path.write_bytes(changed)
         tree.keep_cache()
-        ended = tree.test(files, "-x", *skipped, seconds=min(limit, left))
+        ended = tree.test(files, "-x", *skipped, seconds=min(limit, left), only=only)
     finally:
         path.write_bytes(source)
     if ended.status is None and left < limit:
@@ -346,7 +391,7 @@ def _judge(tree: Tree, turn: Turn, baseline: Baseline, end: float) -> dict[str, 
     return record | {"outcome": outcome, "by": by}
 
 
-def _files_of(turn: Turn, baseline: Baseline) -> list[str]:
+def _nearest(turn: Turn, baseline: Baseline) -> list[str]:
     """The tests that a mutant is run against first, or all others."""
     files = _tests(turn.site.package).order(turn.site)
     first, seconds = [], 0.0
@@ -355,6 +400,20 @@ def _files_of(turn: Turn, baseline: Baseline) -> list[str]:
             first.append(file)
             seconds += baseline.seconds.get(file, 1)
     return [file for file in files if file not in first] if turn.is_last else first
+
+
+def _reaching(turn: Turn, reached: Reached) -> list[str] | None:
+    """The tests that reach the line of a mutant which are run first, or all others; None where no test does."""
+    near = {file: number for number, file in enumerate(_tests(turn.site.package).order(turn.site))}
+    tests = [test for test in reached(turn.site.file, turn.site.line) if test.partition("::")[0] in near]
+    if not tests:
+        return None
+    first, seconds = [], 0.0
+    for test in sorted(tests, key=lambda test: near[test.partition("::")[0]]):
+        if seconds < FIRST and reached.seconds[test] < SHORT:
+            first.append(test)
+            seconds += reached.seconds[test]
+    return [test for test in tests if test not in first] if turn.is_last else first
 
 
 def _write_evidence(names: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""A plugin of pytest: says how each test ended in a file, and ends the process when one takes too long."""
+"""A plugin of pytest: chooses tests, says how each ended in a file, and ends the process when one takes too long."""
 
 import faulthandler
 import json
@@ -10,7 +10,18 @@ import pytest
 
 SECONDS = float(os.environ["MUTANTS_SECONDS"])
 FILE = Path(os.environ["MUTANTS_FILE"])
+ONLY = os.environ.get("MUTANTS_ONLY")
 _started = time.monotonic()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run only the tests that were asked for, in their order."""
+    if ONLY is None:
+        return
+    wanted = {name: number for number, name in enumerate(Path(ONLY).read_text().splitlines())}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in wanted])
+    items[:] = sorted(filter(lambda item: item.nodeid in wanted, items), key=lambda item: wanted[item.nodeid])
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -267,8 +267,8 @@ class Declarations:
         if place is None:
             return True  # in registers, another one after each assignment
         own, source = self._module[self._program.kernel.name], self._module.source
-        if variable.space == "param" or source is None:
-            return variable.space != "param"
+        if source is None:
+            return True
         text = source.text[own.start or 0 : own.end or 0]
         return changes_local(text, place.offset, size) if place.symbol else changes_register(text, place.register)
 

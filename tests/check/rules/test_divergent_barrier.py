@@ -351,6 +351,13 @@ def test_one_branch_is_one_finding() -> None:
     assert found.notes == ("the same holds for 2 more instructions under this branch",)
 
 
+def test_what_lanes_got_from_the_instruction_itself_is_shown_once() -> None:
+    loop = f"again:\n    {ALIGNED['ldmatrix']}\n    setp.eq.u32 %p1, %r9, 0;\n    @%p1 bra again;"
+    (found,) = findings(kernel(loop, before=TILE), CODE)
+    shown = [label.text for label in found.labels]
+    assert shown == ["some threads of the warp miss it", "lanes of a warp take different paths here"]
+
+
 def test_elect_chooses_one_lane() -> None:
     body = """
     elect.sync %r1|%p1, -1;

@@ -9,6 +9,7 @@ from ..lints import findings, kernel, line_of
 CODE = "swapped-pair"
 IN = "ld.param.u64 %rd1, [out]; add.s64 %rd2, %rd1, 4096;\n"
 LOAD = "ld.global.v2.f32 {%f1, %f2}, [%rd1];\n"
+LOADS = "ld.global.f32 %f1, [%rd1]; ld.global.f32 %f2, [%rd1+64];\n"
 HOPPER = {"target": "sm_90", "version": "8.1"}
 BLACKWELL = {"target": "sm_100a", "version": "8.6"}
 UNPACK = "mov.b32 {%h1, %h2}, %r1;\n"
@@ -103,6 +104,14 @@ RIGHT = {
     "cvt.rn.f16x2.f32 %r1, %f1, %f2; st.global.b32 [%rd2], %r1;",
     "rounding error": IN + LOAD + "cvt.rn.f16x2.f32 %r1, %f2, %f1;\n" + UNPACK + "cvt.f32.f16 %f3, %h1; "
     "cvt.f32.f16 %f4, %h2; sub.f32 %f5, %f1, %f3; sub.f32 %f6, %f2, %f4; st.global.v2.f32 [%rd2], {%f5, %f6};",
+    "compared with both halves": IN + LOADS + "cvt.rn.f16x2.f32 %r1, %f2, %f1;\n" + UNPACK + "cvt.f32.f16 %f3, %h1; "
+    "cvt.f32.f16 %f4, %h2; setp.eq.f32 %p1, %f1, %f3; setp.gt.f32 %p2, %f2, %f4; setp.gt.f32 %p3, %f1, %f4;",
+    "compared with both halves, in the other order": IN
+    + LOADS
+    + "cvt.rn.f16x2.f32 %r1, %f1, %f2;\n"
+    + UNPACK
+    + "cvt.f32.f16 %f3, %h1; cvt.f32.f16 %f4, %h2; setp.eq.f32 %p1, %f1, %f3; setp.gt.f32 %p2, %f2, %f4; "
+    "setp.gt.f32 %p3, %f1, %f4;",
     "only kept in registers": IN + LOAD + "cvt.rn.f16x2.f32 %r1, %f1, %f2; add.f16x2 %r2, %r1, %r1;\n"
     "mov.b32 {%h1, %h2}, %r2; add.f16 %h3, %h1, %h2; st.global.b16 [%rd2], %h3;",
     "one conversion each": IN + LOAD + "cvt.rn.f16.f32 %h1, %f1; cvt.rn.f16.f32 %h2, %f2; mov.b32 %r1, {%h1, %h2};\n"

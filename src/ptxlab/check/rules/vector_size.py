@@ -48,7 +48,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
         operand = failure.instruction.operands[failure.operand]
         what = f"operand {failure.operand + 1}"
         if isinstance(operand, ir.Address):  # what is wrong is in its brackets, such as coordinates
-            parts = zip(expected.inner, operand.arguments, strict=False)
+            parts = zip(expected.inner, operand.arguments, strict=True)
             found = next((pair for pair in parts if pair[0].count and _count(pair[1]) != pair[0].count), None)
             if found is not None:
                 expected, operand = found
