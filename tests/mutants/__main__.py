@@ -127,7 +127,8 @@ class Tree:
         """Run pytest for at most so many seconds; of the files perhaps only these tests, in this order."""
         said = self.scratch / f"{self.folder.name}.jsonl"
         said.unlink(missing_ok=True)
-        path = os.pathsep.join(map(str, (self.folder / "src", self.folder)))
+        others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path != str(ROOT / "src")]
+        path = os.pathsep.join(map(str, (self.folder / "src", self.folder, *filter(None, others))))
         environment = {**os.environ, "PYTHONPATH": path, "MUTANTS_FILE": str(said), "CUDA_VISIBLE_DEVICES": ""}
         environment["MUTANTS_SECONDS"] = str(LONGEST * self.patience)
         if only is not None:
