@@ -122,12 +122,13 @@ def evicting(made: dict[str, Schedule], *arrays: str, which: str = "first") -> d
     return {f"{name}, {named}": getattr(one.copy(), f"evict_{which}")(*arrays) for name, one in made.items()}
 
 
-def by_tiles(down: int, across: int) -> Schedule:
-    """Squares go through shared memory, so that reads and writes are both of whole rows."""
+def by_tiles(down: int, across: int, rows: int = 0, group: int = 0) -> Schedule:
+    """Tiles go through shared memory, so that reads and writes are of whole rows; so many rows of tiles at a time."""
     s = schedule(transpose)
-    s.tile(i=across, j=across).blocks()
+    s.tile(i=rows or across, j=across).blocks()
     s.tile(j=down).threads().threads("i")
-    return s.stage("x", in_="shared", at="", pad=1)
+    s.stage("x", in_="shared", at="", pad=1)
+    return s.raster(group) if group else s
 
 
 def by_vectors(each: int) -> Schedule:
@@ -179,15 +180,20 @@ def row_sums(m: int, n: int) -> dict[str, Schedule]:
 
 
 def transposes(m: int, n: int) -> dict[str, Schedule]:
-    """Single elements, or 16 bytes; what was written, or what was read, leaves the L2 cache first."""
+    """Single elements, or 16 bytes; tiles in several orders; what was written, or what was read, leaves L2 first."""
     made = {"8 rows, 32 x 32": by_tiles(8, 32)}
-    turned = {
-        f"turned, {d} x {a}, {e} each": by_turned(d, a, e) for d, a, e in ((64, 64, 4), (128, 32, 4), (128, 64, 8))
+    made |= {f"8 rows, 32 x 32, raster {group}": by_tiles(8, 32, 0, group) for group in (2, 4, 16)}
+    made |= {
+        f"{down} rows, {rows} x {across}": by_tiles(down, across, rows)
+        for down, rows, across in ((4, 32, 32), (8, 64, 32), (16, 64, 32), (8, 32, 64), (16, 32, 64), (16, 64, 64))
     }
-    made |= turned
-    for arrays, which in ((("y",), "first"), (("x",), "last"), (("x", "y"), "first")):
-        made |= evicting(turned, *arrays, which=which)
-    return made
+    small = {"8 rows, 32 x 32": by_tiles(8, 32), "8 rows, 32 x 32, raster 4": by_tiles(8, 32, 0, 4)}
+    for arrays, which in ((("x",), "first"), (("x",), "last"), (("y",), "first"), (("y",), "last")):
+        made |= evicting(small, *arrays, which=which)
+    made |= evicting(evicting({"8 rows, 32 x 32": by_tiles(8, 32)}, "x"), "y", which="last")
+    made |= evicting(evicting({"8 rows, 32 x 32": by_tiles(8, 32)}, "y"), "x", which="last")
+    turned = {"turned, 64 x 64, 4 each": by_turned(64, 64, 4)}
+    return made | evicting(turned, "x", which="last")
 
 
 def gemvs(m: int, n: int) -> dict[str, Schedule]:

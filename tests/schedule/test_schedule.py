@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,15 @@ def test_one_thread_computes_the_algorithm(one):
 @pytest.mark.parametrize("make", [tiled, pipelined, prefetched])
 def test_products_of_any_size(make, sizes):
     assert make().check(seeds=1, symbolic=False, **sizes)
+
+
+@pytest.mark.parametrize(("n", "width"), [(36, ".v4"), (38, ".v2"), (37, "")])
+def test_rows_that_are_half_of_a_vector(n, width):
+    """Of B, 16, 8 or 4 bytes are copied at once; of C, as many are stored; A is transposed as it is copied."""
+    s = pipelined().check(seeds=1, symbolic=False, m=17, n=n, k=18)
+    text = str(s.launch_of(*s.arguments({"m": 17, "n": n, "k": 18})).kernel)
+    assert set(re.findall(r"cp\.async\.c.*\], (\d+)", text)) == {"4", str(4 * int(width[2:] or 1))}
+    assert f"st.global{width}.b32" in text
 
 
 @algorithm

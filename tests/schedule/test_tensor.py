@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ptxlab.report import PtxError
@@ -67,6 +69,13 @@ def with_roles(*how: int) -> Schedule:
 
 def persistent() -> Schedule:
     return with_roles().raster(2).persistent()
+
+
+@pytest.mark.parametrize(("k", "sizes"), [(36, {"8"}), (34, {"4"}), (33, set())])
+def test_rows_that_tensor_maps_are_not_for(k, sizes):
+    s = with_roles().check(seeds=1, symbolic=False, m=130, n=20, k=k)
+    text = str(s.launch_of(*s.arguments({"m": 130, "n": 20, "k": k})).kernel)
+    assert set(re.findall(r"cp\.async\.c.*\], (\d+)", text)) == sizes
 
 
 def of_one_warpgroup() -> Schedule:

@@ -111,11 +111,16 @@ class Addresses:
         return found
 
     def _compared(self, value: Linear, limit: Linear | None, negated: bool) -> Value:
-        number, bound = self.value(value), 0 if limit is None else self.value(limit)
-        relation = ("ge" if negated else "lt") if limit is not None else ("lt" if negated else "ge")
-        if isinstance(number, int):
-            number = s32(number)
-        return emit(f"setp.{relation}.s32", [number, bound])
+        """With a number on the right: what is left of the limit is computed once for neighbours."""
+        moving = Linear(value.terms)
+        if limit is None or (value.constant and value not in self.known):
+            left = moving if limit is None else limit - moving
+            relation = ("lt" if negated else "ge") if limit is None else ("le" if negated else "gt")
+            number, bound = self.value(left), -value.constant if limit is None else value.constant
+        else:
+            relation = "ge" if negated else "lt"
+            number, bound = self.value(value), self.value(limit)
+        return emit(f"setp.{relation}.s32", [s32(number) if isinstance(number, int) else number, bound])
 
     def place(self, array: str, index: Sequence[Linear], buffer: int | None = None, slot: str = "") -> Place:
         """An access; unrolled variables are left out, since their part of the address is known."""
@@ -163,8 +168,8 @@ class Addresses:
             total = self.known[key]
         return total
 
-    def element(self, array: str, index: Sequence[Linear]) -> Pointer:
-        """The address of an element of an array in global memory."""
+    def element(self, array: str, index: Sequence[Linear], follows: bool = False) -> Pointer:
+        """The address of an element of an array in global memory; where many follow each other, from the one before."""
         index = [one.replaced(self.numbers) for one in index]
         address, offset = self.pointer(self.place(array, index)), 0
         for one, stride in zip(index, self.strides[array], strict=True):
@@ -173,9 +178,24 @@ class Addresses:
             elif one.constant:
                 key = ("moved", address.name, stride.name, one.constant)
                 if key not in self.known:
-                    self.known[key] = _moved(address, one.constant, stride)
+                    self.known[key] = self._next(address, one.constant, stride, follows)
                 address = self.known[key]
         return TypedPointer(b8, "global", address, offset=offset)
+
+    def _next(self, address: Value, number: int, stride: Value, follows: bool) -> Value:
+        """An address, and so many strides: from the last one that was computed, as far as to the one before that."""
+        key = ("last", address.name, stride.name)
+        before, last = self.known.get(key, (None, address))
+        if not follows or before is None:
+            made = _moved(address, number, stride)
+        else:
+            step = ("strides", stride.name, number - before)
+            if step not in self.known:
+                by = "mul.lo.s64" if stride.type.width == 64 else "mul.wide.s32"
+                self.known[step] = emit(by, [stride, number - before], out=s64())
+            made = emit(f"add.{address.type.name}", [last, self.known[step].view(type(address))], out=type(address)())
+        self.known[key] = number, made
+        return made
 
     def shared(self, buffer: int, inside: Linear, slot: str = "", slots: int = 0) -> Pointer:
         """The address of an element of a buffer, `slots` slots on."""

@@ -120,12 +120,12 @@ def flush(w: Writing) -> None:
 
 
 def _neighbours(w: Writing, one: Store, index: tuple[Linear, ...]) -> list[tuple[str, tuple[Linear, ...]]]:
-    """The elements that are stored together with one: the width of the vectors, or one where it is not aligned."""
-    width = w.state.vectors[one.array]
-    first = index[-1] - index[-1].constant % width
-    if not _is_stored_aligned(w, one, first, width):
-        return [(one.array, index)]
-    return [(one.array, (*index[:-1], first + place)) for place in range(width)]
+    """The elements that are stored together with one: the width of the vectors, or half of it, where it is aligned."""
+    for width in w.state.widths(one.array):
+        first = index[-1] - index[-1].constant % width
+        if _is_stored_aligned(w, one, first, width):
+            return [(one.array, (*index[:-1], first + place)) for place in range(width)]
+    return [(one.array, index)]
 
 
 def _is_spread_aligned(w: Writing, one: Store, index: tuple[Linear, ...], lanes: int) -> bool:

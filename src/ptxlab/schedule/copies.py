@@ -150,7 +150,7 @@ def write_fill(w: Writing, fill: Fill) -> None:
         some = list(some_iteration)
         if one.number is not None:
             some.append(Below(one.number, Linear.of(chunks(w.plan, buffer).count)))
-        source = w.addresses.element(array, index)
+        source = w.addresses.element(array, index, follows=runs)
         target = w.addresses.shared(number, one.inside, slot, fill.iteration or 0)
         when = w.addresses.predicate(some)
         if runs:

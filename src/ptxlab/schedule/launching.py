@@ -41,12 +41,10 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     multiples = {name: max(n for n in multiples_of(schedule, name) if size % n == 0) for name, size in free.items()}
     if schedule.state.is_empty(sizes):
         aligned, multiples = False, dict.fromkeys(free, 0)
-    if schedule.state.pipeline.by == "tma":
-        staged = [one.array for one in schedule.state.stages if one.at == schedule.state.pipeline.at]
-        aligned = aligned and all(_is_mappable(schedule.algorithm.arrays[name], given[name]) for name in staged)
-    if scaled and not aligned:
+    mapped = aligned and all(_is_mappable(one, given[name]) for name, one in _by_tma(schedule.state).items())
+    if scaled and not mapped:
         refuse_here("bad-argument", "arrays are not at multiples of 16 bytes, and scale factors are copied by TMA only")
-    made, kernel = schedule.written(multiples, aligned)
+    made, kernel = schedule.written(multiples, aligned, mapped)
     counts = [schedule.state.iterations(name, sizes) for name in schedule.state.blocks]
     together = made.state.together()  # a cluster has all of its blocks, also where tiles are beyond the result
     counts = [-(-n // each) * each for n, each in zip(counts, map(made.state.together, made.state.blocks), strict=True)]
@@ -139,10 +137,10 @@ def arguments_of(algorithm: Algorithm, sizes: Mapping[str, int], draw: Draw) -> 
 
 
 def multiples_of(schedule: Schedule, size: str) -> set[int]:
-    """What it matters that a size is a multiple of: the tiles of loops, and vectors of rows, that it is in."""
+    """What it matters that a size is a multiple of: the tiles of loops, and vectors of rows or parts, that it is in."""
     axes = [axis for axis, extent in schedule.algorithm.axes.items() if size in extent.names]
     rows = [name for name, array in schedule.algorithm.arrays.items() if size in array.extents[-1].names]
-    vectors = [schedule.state.vectors[name] for name in rows if name in schedule.state.vectors]
+    vectors = [width for name in rows for width in unmapped(schedule.state).widths(name)]
     tiles = [schedule.state.parts[axis][0] for axis in axes]
     weights = {part.weight * n for part in tiles for n in (1, schedule.state.together(part.name))}
     return {1, *weights, *vectors}
@@ -161,10 +159,17 @@ def _is_mappable(array: Array, given: Any) -> bool:
     return 0 not in given.shape and int(given.shape[-1]) * BYTES[array.element] % 16 == 0
 
 
-def unaligned(state: State) -> State:
-    """The same for arrays that neither vectors nor tensor maps are for: elements are copied by all threads."""
-    state = replace(state, pipeline=replace(state.pipeline, by="cp.async"), specialized=False, multicast=None)
-    return replace(state, vectors={}, persistent=False, stream_k=False)
+def unmapped(state: State) -> State:
+    """The same for arrays that tensor maps cannot describe: all threads copy, as many bytes at once as they can."""
+    vectors = {name: 16 // BYTES[one.element] for name, one in _by_tma(state).items() if one.element not in FORMATS}
+    state = replace(state, vectors={**vectors, **state.vectors}, persistent=False, stream_k=False)
+    return replace(state, pipeline=replace(state.pipeline, by="cp.async"), specialized=False, multicast=None)
+
+
+def _by_tma(state: State) -> dict[str, Array]:
+    """The arrays that TMA copies."""
+    staged = [one.array for one in state.stages if one.at == state.pipeline.at and state.pipeline.by == "tma"]
+    return {name: state.algorithm.arrays[name] for name in staged}
 
 
 def _zeros(arguments: Sequence[Any], count: int) -> Any:

@@ -33,17 +33,15 @@ def write_keep(w: Writing, keep: Keep) -> None:
     for index in sorted(wanted, key=lambda one: [(part.terms, part.constant) for part in one]):
         if index in found:
             continue
-        width = w.state.vectors.get(array, 1)
-        group = [
-            (*index[: contiguous % len(index)], index[contiguous] + place, *index[contiguous % len(index) + 1 :])
-            for place in range(width)
-        ]
-        if (
-            width == 1
-            or not all(one in wanted and one not in found for one in group)
-            or not _is_aligned(w, array, index, width)
-        ):
-            group = [index]
+        group = [index]
+        for width in w.state.widths(array):
+            several = [
+                (*index[: contiguous % len(index)], index[contiguous] + place, *index[contiguous % len(index) + 1 :])
+                for place in range(width)
+            ]
+            if all(one in wanted and one not in found for one in several) and _is_aligned(w, array, index, width):
+                group = several
+                break
         outs = [w.outs[array][one] for one in group] if array in w.outs else None
         values = load_elements(w, array, index, len(group), _bounds(w, wanted[index], index), outs)
         found.update(zip(group, values, strict=True))

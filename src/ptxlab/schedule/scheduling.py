@@ -39,7 +39,7 @@ from ptxlab.schedule.checking import check_function, check_numbers
 from ptxlab.schedule.drawing import draw, draw_banks
 from ptxlab.schedule.emit import write_kernel
 from ptxlab.schedule.estimates import Estimates, estimates
-from ptxlab.schedule.launching import arguments_of, launch_of, multiples_of, unaligned
+from ptxlab.schedule.launching import arguments_of, launch_of, multiples_of, unmapped
 from ptxlab.schedule.plain import plain_algorithm
 from ptxlab.schedule.plan import plan
 from ptxlab.schedule.scaled import refuse_scaled
@@ -205,11 +205,12 @@ class Schedule:
         """The kernel for all sizes, or for sizes that are multiples of these: `kernel(m=128, n=128)` masks less."""
         return self.written(checked_sizes(self.algorithm, multiples, 1))[1]
 
-    def written(self, multiples: Mapping[str, int], aligned: bool = True) -> tuple[Plan, Kernel]:
-        """The plan and the kernel, for arrays at multiples of 16 bytes or for others."""
-        key = (aligned, *sorted(multiples.items()))
+    def written(self, multiples: Mapping[str, int], aligned: bool = True, mapped: bool = True) -> tuple[Plan, Kernel]:
+        """The plan and the kernel, for arrays at multiples of 16 bytes or for others, by tensor maps or without."""
+        key = (aligned, mapped, *sorted(multiples.items()))
         if key not in self._kernels:
-            state = self.state if aligned else unaligned(self.state)
+            state = self.state if mapped else unmapped(self.state)
+            state = state if aligned else replace(state, vectors={})
             if 0 in multiples.values() or state.is_empty({}):
                 state = replace(state, group=0)
             made = plan(state, multiples)

@@ -227,6 +227,11 @@ class State:
             self.refuse("illegal-step", f"data is staged in `{name}` already", "map before `stage`")
         return self.with_parts(replace(part, role=role, unrolled=False, step=len(self.steps)))
 
+    def widths(self, array: str) -> list[int]:
+        """Elements that one access to an array can take, the most first: where rows are not a multiple, half of it."""
+        most = self.vectors.get(array, 1)
+        return [most >> halves for halves in range(most.bit_length() - 1)]
+
     def needs(self, what: str, chip: int) -> None:
         """Refuse what a target does not have."""
         if int("".join(filter(str.isdigit, self.target))) < chip:

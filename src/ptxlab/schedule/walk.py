@@ -73,20 +73,21 @@ def chunks(plan: Plan, buffer: Buffer) -> Walk:
 
 
 def vector_of(plan: Plan, buffer: Buffer) -> int:
-    """How many elements of a box are copied at once: the width that was asked for, where all of it is aligned."""
-    width = plan.state.vectors.get(buffer.stage.array, 1)
+    """How many elements of a box are copied at once: what was asked for, or half of it, where all is aligned."""
     if buffer.slots > 1 and buffer.stage.transposed:
         return 1  # `cp.async` writes what it reads as it is
     parts = dict.fromkeys(buffer.origin[-1].names, 1) | dict(plan.multiples)
     pitch = plan.extents(buffer.stage.array)[-1]
     rows = list(buffer.strides[:-1]) if not buffer.stage.transposed else []
-    aligned = (
-        buffer.shape[-1] % width == 0
-        and buffer.origin[-1].is_multiple(width, parts)
-        and pitch.is_multiple(width, plan.multiples)
-        and all(stride % width == 0 for stride in rows)
-    )
-    return width if aligned else 1
+    for width in plan.state.widths(buffer.stage.array):
+        if (
+            buffer.shape[-1] % width == 0
+            and buffer.origin[-1].is_multiple(width, parts)
+            and pitch.is_multiple(width, plan.multiples)
+            and all(stride % width == 0 for stride in rows)
+        ):
+            return width
+    return 1
 
 
 def runs_ahead(plan: Plan, buffer: Buffer) -> bool:

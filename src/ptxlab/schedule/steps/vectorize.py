@@ -14,8 +14,8 @@ WIDTHS = (2, 4, 8, 16)
 def vectorize(state: State, *arguments: str | int) -> State:
     """An array that is read and not staged in registers is, in the loop around its innermost part.
 
-    Rows that are not a multiple of that long, or not aligned, are accessed an element at a time: another kernel is
-    written for these.
+    Rows that are not a multiple of that long are accessed by half as many, or a quarter, down to one, and arrays that
+    are not aligned an element at a time: another kernel is written for these.
     """
     *arrays, width = arguments or (0,)
     if not arrays or not isinstance(width, int) or width not in WIDTHS:
