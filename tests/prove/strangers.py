@@ -75,16 +75,17 @@ def compile(one: Stranger, header: Path | None) -> bool:
 
 
 def extents(text: str, option: str) -> tuple[int, ...]:
-    """What an option of GPUVerify says, as `--blockDim=[16,16]`."""
+    """What an option of GPUVerify says, as `--blockDim=[16,16]`; what it does not name is 1."""
     found = re.search(rf"--{option}=\[?([\d,]+)", text)
-    return (1,) if found is None else tuple(int(one) for one in found[1].strip(",").split(","))
+    said = [] if found is None else [int(one) for one in found[1].strip(",").split(",")]
+    return tuple([*said, 1, 1, 1][:3])
 
 
 def judge(one: Stranger, timeout: float) -> list[dict[str, Any]]:
     """A row for each kernel of a file."""
     first, second, *_ = one.source.read_text(errors="replace").splitlines()
     block, grid = extents(second, "blockDim"), extents(second, "gridDim")
-    said = [f"grid.{axis} == {extent}" for axis, extent in zip("xyz", grid, strict=False)]
+    said = [f"grid.{axis} == {extent}" for axis, extent in zip("xyz", grid, strict=True)]
     module = ptxlab.load(one.ptx)
     has_dynamic = ".extern .shared" in one.ptx.read_text()
     rows = []
