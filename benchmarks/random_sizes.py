@@ -47,11 +47,13 @@ from tune_gemm import brief, write_table
 from ptxlab import kernels
 from ptxlab.device.array_types import TORCH_NAMES
 from ptxlab.gpu.driver import call
-from ptxlab.kernels import wgmma_dual_gemm, wgmma_formats, wgmma_gemm
+from ptxlab.kernels import wgmma_dual_gemm, wgmma_formats, wgmma_gemm, wgmma_grouped_gemm
 from ptxlab.kernels.parts.shapes import Shape
-from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, shapes
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, residual_cycles
 from ptxlab.kernels.wgmma_gemm.choice import FORMATS_TABLE, TABLE, read_table, tuned
 from ptxlab.kernels.wgmma_gemm.correction import best
+from ptxlab.kernels.wgmma_grouped_gemm.choice import Grouped
+from ptxlab.kernels.wgmma_grouped_gemm.choice import choose as choose_grouped
 from ptxlab.launch.launches import UnsuitedError
 from ptxlab.measure.data import poison
 from ptxlab.measure.interleaving import order
@@ -74,7 +76,7 @@ HANGS = 30  # seconds for one size on the GPU: a process that takes longer is en
 STEEP = 10.0  # how much less often a variant is tried that is estimated to take longer
 FASTER = 1.02  # than the best estimate: entries of the tables that stay
 TOLERANCE = 4e-3  # of the norm of what is expected
-ONLY_JUDGED = frozenset(("bias", "gelu", "residual", "grouped"))
+ONLY_JUDGED = frozenset(("bias", "gelu"))
 
 Action = Callable[[], Any]
 
@@ -130,6 +132,8 @@ class Size:
         if self.is_gated:
             size = 1 if self.element == "e4m3" else 2
             return Problem(self.m, 2 * self.n, self.k, True, self.layout[1] == "T", size, gated=True)
+        if self.groups:
+            return Grouped(self.m, self.n, self.k, True, self.layout[1] == "T", groups=self.groups)
         if self.type == "e4m3":
             return wgmma_formats.problem_of(self.type, self.m, self.n, self.k)
         return Problem(self.m, self.n, self.k, self.layout[0] == "N", self.layout[1] == "T")
@@ -170,6 +174,8 @@ class Size:
         """What makes a launch of arrays and a variant."""
         if self.is_gated:
             return wgmma_dual_gemm.product
+        if self.groups:
+            return lambda a, b, ends, d, shape: wgmma_grouped_gemm.product(a, b, ends, d, shape)
         return wgmma_formats.product if self.type == "e4m3" else wgmma_gemm.product
 
 
@@ -233,11 +239,18 @@ def of_tables() -> list[Size]:
     return sizes
 
 
-def candidates(problem: Problem, count: int, chance: random.Random) -> list[Shape]:
+def candidates(size: Size, count: int, chance: random.Random) -> list[Shape]:
     """The variants with the best estimates, and as many others at random."""
-    found = best(problem, count // 2, ALIKE)
-    least = min(estimate(problem, one) for one in found)
-    times = {one: estimate(problem, one) / least for one in shapes(problem) if one not in found}
+    problem, residual = size.problem, size.type == "residual"
+
+    def cycles(shape: Shape) -> float:
+        return estimate(problem, shape) + (residual_cycles(problem, shape) if residual else 0.0)
+
+    found = best(problem, count // 2, ALIKE, residual)
+    if size.groups:
+        found.append(choose_grouped(size.groups, size.m, size.n, size.k, problem.b_along_k))
+    least = min(map(cycles, found))
+    times = {one: cycles(one) / least for one in problem.shapes() if one not in found}
     order = {one: chance.random() ** math.exp(STEEP * (time - 1)) for one, time in times.items() if time < HOPELESS}
     return found + sorted(order, key=lambda one: -order[one])[: count - len(found)]
 
@@ -284,7 +297,7 @@ class Bench:
 
 def collect(bench: Bench, size: Size, count: int, chance: random.Random, alone: Any) -> dict[str, Any]:
     """The times of all variants and of cuBLAS, and what is wrong with the others."""
-    return measure(bench, size, candidates(size.problem, count, chance), alone)
+    return measure(bench, size, candidates(size, count, chance), alone)
 
 
 def tables(bench: Bench, size: Size, count: int, chance: random.Random, alone: Any) -> dict[str, Any]:

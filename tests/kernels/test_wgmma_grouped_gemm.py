@@ -10,7 +10,8 @@ import pytest
 from ptxlab.kernels import grouped_matmul
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import Layout, Shape
-from ptxlab.kernels.wgmma_grouped_gemm import choose, product
+from ptxlab.kernels.wgmma_grouped_gemm import product
+from ptxlab.kernels.wgmma_grouped_gemm.choice import Grouped, choose
 from ptxlab.kernels.wgmma_grouped_gemm.groups import space_for
 from ptxlab.kernels.wgmma_grouped_gemm.kernel import plan_of
 from ptxlab.kernels.wgmma_grouped_gemm.measured import parts_of, rows_of
@@ -76,6 +77,17 @@ def test_variants_leave_other_rows_alone(shape: Shape, n: int, across: bool) -> 
 def test_what_is_lost_is_found(lost: str, number: int, code: str) -> None:
     made, _, _ = prepare(MANY, n=16)
     assert code in codes(without(made, lost, number))
+
+
+@pytest.mark.parametrize("groups", [1, 36, 1024])
+def test_variants_fit_beside_the_numbers_of_groups(groups: int) -> None:
+    problem = Grouped(3000, 2048, 1024, groups=groups)
+    found = [*problem.shapes()]
+    assert found
+    for one in found:
+        memory = one.shared(problem.layout(one)) + 8 * (space_for(groups) + 1) + 1024
+        assert one.occupancy * memory <= 233_472
+        assert one.stages >= 2
 
 
 def test_offsets_that_decrease_or_are_too_large_write_nothing_out_of_bounds() -> None:

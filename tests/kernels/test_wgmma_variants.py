@@ -38,6 +38,9 @@ CASES = {
     "one warpgroup ahead, blocks side by side": Case(
         Shape(2, 16, 2, lead=1, cluster=2, beside=2), (130, 40, 136), extras=ALL
     ),
+    "a residual through the rings of two by two blocks": Case(
+        Shape(1, 32, 2, cluster=4, beside=2), (136, 72, 136), extras=replace(ALL, in_ring=True)
+    ),
     "boxes without a swizzle": Case(Shape(1, 48, 2, box=24, buffers=1), (60, 56, 72)),
     "multicast": MULTICAST,
     "split_k": SPLIT,

@@ -15,7 +15,7 @@ from ptxlab.kernels.parts.choices import Choice, watched
 from ptxlab.kernels.wgmma_dual_gemm import GATED
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import PRODUCTS
-from ptxlab.kernels.wgmma_grouped_gemm import choose as choose_grouped
+from ptxlab.kernels.wgmma_grouped_gemm.choice import choose as choose_grouped
 from ptxlab.measure import UnsuitedError
 from ptxlab.ops import tuning
 from ptxlab.report import KernelError
@@ -178,6 +178,8 @@ def test_functions_have_variants_to_measure(choice: Choice, given: Any) -> None:
     assert all(choices.restored(chosen, choices.brief(one)) == one for one in found)
 
 
-def test_a_residual_is_taken_by_all_of_them() -> None:
-    problem = Problem(300, 4096, 3584)
-    assert all(one.cluster == 1 and not one.pingpong for one in PRODUCTS.candidates(problem, True, False))
+def test_a_large_residual_comes_through_the_ring_of_what_is_chosen() -> None:
+    for extents in ((6808, 10128, 104), (300, 18944, 3584), (4096, 4096, 4096)):
+        problem = Problem(*extents)
+        chosen = PRODUCTS(problem, True, False)
+        assert chosen.takes_residuals(problem.layout(chosen))

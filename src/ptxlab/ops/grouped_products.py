@@ -11,7 +11,8 @@ from ptxlab.device.arrays import Array
 from ptxlab.kernels import wgmma_grouped_gemm
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import BLOCKS, Layout
-from ptxlab.kernels.wgmma_grouped_gemm import MOST_GROUPS, inner
+from ptxlab.kernels.wgmma_grouped_gemm import inner
+from ptxlab.kernels.wgmma_grouped_gemm.choice import MOST_GROUPS, choose
 from ptxlab.launch.launches import Launch
 from ptxlab.ops import jax_functions
 from ptxlab.ops.calls import BoundLaunch, Call, Calls
@@ -121,7 +122,7 @@ def prepare(given: Sequence[Array], written: Sequence[object], how: tuple[bool, 
         (left.view(), weights.view(), target.view()),
         argument(ends),
         extents,
-        wgmma_grouped_gemm.choose(*extents, along_k, left.size),
+        choose(*extents, along_k, left.size),
         Layout(True, along_k, element=formats.element),
         scales=tuple(map(argument, scales)) or None,
     )

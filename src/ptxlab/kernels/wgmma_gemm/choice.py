@@ -18,7 +18,6 @@ from ptxlab.kernels.wgmma_gemm.correction import best, ranked
 TABLE = Path(__file__).with_name("tuned.json")
 FORMATS_TABLE = Path(__file__).with_name("tuned_formats.json")
 TRIED, ALIKE = 24, 2  # variants that `tune` measures, and how many of them may have the same tile
-AT_ONCE = Shape(stages=4, raster=16, buffers=2, even=True)  # both warpgroups multiply one tile
 
 
 def read_table(path: Path) -> dict[Problem, Shape]:
@@ -51,21 +50,19 @@ def choose(problem: Problem, emulated: bool = False, residual: bool = False, act
 
 @cache
 def _chosen(problem: Problem, residual: bool, activation: bool) -> Shape:
-    return _fitting(tuned().get(problem) or ranked(problem)[0], residual, activation)
+    measured = None if residual else tuned().get(problem)
+    return _fitting(measured or ranked(problem, residual)[0], activation)
 
 
 def _candidates(problem: Problem, residual: bool, activation: bool) -> list[Shape]:
-    return [_fitting(one, residual, activation) for one in best(problem, TRIED, ALIKE)]
+    return [_fitting(one, activation) for one in best(problem, TRIED, ALIKE, residual)]
 
 
-def _fitting(shape: Shape, residual: bool, activation: bool) -> Shape:
-    """The same, or one like it, for what is added to a product.
+def _fitting(shape: Shape, activation: bool) -> Shape:
+    """The same, or one like it, for an activation, which takes time.
 
-    A residual comes through the ring, which two warpgroups in turns need for themselves. An activation takes time: of
-    two warpgroups with one tile, one is ahead, so that both do not compute it at the same time.
+    Of two warpgroups with one tile, one is ahead, so that both do not compute it at the same time.
     """
-    if residual:
-        return AT_ONCE if shape.pingpong else replace(shape, cluster=1, beside=1)
     if activation and shape.even and not shape.pingpong:
         return replace(shape, lead=1, buffers=1 if shape.cluster == 1 else shape.buffers)
     return shape

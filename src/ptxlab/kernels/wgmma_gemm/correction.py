@@ -19,7 +19,7 @@ import numpy as np
 
 from ptxlab.kernels.parts.operands import SECTOR
 from ptxlab.kernels.parts.shapes import Shape
-from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, shapes
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, residual_cycles
 
 TABLE = Path(__file__).with_name("correction.json")
 LIKELY = 160  # variants with the best estimates, of which the fastest is found
@@ -67,19 +67,21 @@ def corrections(problem: Problem, variants: Sequence[Shape], cycles: Sequence[fl
     return np.mean(found, axis=0) + DOUBT * np.std(found, axis=0)
 
 
-def ranked(problem: Problem) -> list[Shape]:
-    """The variants of a product that are likely to be fast, the fastest first."""
-    times = {shape: estimate(problem, shape) for shape in shapes(problem)}
+def ranked(problem: Problem, residual: bool = False) -> list[Shape]:
+    """The variants of a product, to which a residual is added or not, that are likely to be fast, the fastest first."""
+    times = {shape: estimate(problem, shape) for shape in problem.shapes()}
+    if residual:
+        times = {shape: time + residual_cycles(problem, shape) for shape, time in times.items()}
     likely = sorted(times, key=lambda shape: (times[shape], shape.rows * shape.columns, shape.split_k))[:LIKELY]
     cycles = [times[shape] for shape in likely]
     order = np.argsort(np.log(cycles) + corrections(problem, likely, cycles), kind="stable")
     return [likely[number] for number in order]
 
 
-def best(problem: Problem, count: int, alike: int = 3) -> list[Shape]:
+def best(problem: Problem, count: int, alike: int = 3, residual: bool = False) -> list[Shape]:
     """The variants that are likely to be the fastest, at most `alike` with the same tile."""
     found: list[Shape] = []
-    for shape in ranked(problem):
+    for shape in ranked(problem, residual):
         tile = shape.rows, shape.columns, shape.swap_ab
         if sum(tile == (one.rows, one.columns, one.swap_ab) for one in found) < alike:
             found.append(shape)
