@@ -1,55 +1,120 @@
 """How good the schedules are that `choose` takes: what was measured at random sizes, judged without a GPU.
 
-    python benchmarks/scheduled_chosen.py
+    python benchmarks/scheduled_chosen.py [FILE ...] [--fit 2000]
 
-Of the products of f32 and bf16 matrices in `evidence/scheduled_*_judged.json`: how much of cuBLAS's speed the chosen
-schedule has, how much the best one, and how much of the best the chosen one; for every second size, to which
-`ptxlab.schedule.waves` was fitted, for the others, and for all.
+Of the products of f32 and bf16 matrices in FILE, of which those in `evidence/scheduled_*_judged.json` are taken where
+none is named: how much of cuBLAS's speed the chosen schedule has, how much the best one, and how much of the best the
+chosen one; for every second size, to which `ptxlab.schedule.waves` was fitted, for the others, and for all. `--fit`
+tries so many random changes of the rates of threads for the f32 product, and prints those that choose best for every
+second size of the FILEs.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
+import random
 import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import scheduled_gemm as of_threads
 import scheduled_tensor_gemm as of_tensor_cores
 
-from ptxlab.schedule import Schedule, waves
+from ptxlab.schedule import Schedule
+from ptxlab.schedule.waves import RATES, Rates, waves
 
 EVIDENCE = Path(__file__).parent.parent / "evidence"
-PRODUCTS = {
-    "bf16": (
-        "scheduled_tensor_gemm_judged.json",
-        {n: of_tensor_cores.make(*t) for n, t in of_tensor_cores.TILES.items()},
-    ),
-    "f32": ("scheduled_gemm_judged.json", {name: made() for name, made in of_threads.TILES.items()}),
+JUDGED = [EVIDENCE / "scheduled_tensor_gemm_judged.json", EVIDENCE / "scheduled_gemm_judged.json"]
+SCHEDULES: dict[str, Mapping[str, Schedule]] = {
+    "bf16": {n: of_tensor_cores.make(*t) for n, t in of_tensor_cores.TILES.items()},
+    "f32": {name: made() for name, made in of_threads.TILES.items()},
 }
+SOFT = 0.04  # by how much, as a logarithm, one that is chosen may seem slower, where the choice is made softly
+WEIGHT = 0.15  # of what is wrong with the times themselves
+NEAR = 0.15  # by how much, as a logarithm, those are slower whose times matter
 
 
-def judged(file: str, schedules: dict[str, Schedule]) -> list[tuple[float, float, float]]:
-    """For each size: the chosen and the best beside cuBLAS, and the chosen beside the best."""
+@dataclass(frozen=True)
+class Measured:
+    """The times of schedules at one size, in microseconds, and that of cuBLAS."""
+
+    type: str
+    sizes: Mapping[str, int]
+    times: Mapping[str, float]
+    library: float
+
+
+def read(file: Path) -> list[Measured]:
+    """What was measured at random sizes."""
     found = []
-    for row in json.loads((EVIDENCE / file).read_text())["rows"]:
+    for row in json.loads(file.read_text())["rows"]:
         if row["what"] == "random":
-            sizes = {size: row[size] for size in "mnk"}
             times = {name: statistics.median(each) for name, each in row["us"].items()}
             library = times.pop("cuBLAS")
-            chosen = times[min(times, key=lambda name: waves(schedules[name], sizes))]
-            found.append((library / chosen, library / min(times.values()), min(times.values()) / chosen))
+            type = next(type for type, made in SCHEDULES.items() if made.keys() & times.keys() == times.keys())
+            found.append(Measured(type, {size: row[size] for size in "mnk"}, times, library))
     return found
 
 
+def said(one: Measured, rates: Rates) -> dict[str, float]:
+    """What schedules take by waves, in seconds."""
+    return {name: waves(SCHEDULES[one.type][name], one.sizes, rates) for name in one.times}
+
+
+def judged(one: Measured, rates: Rates) -> tuple[float, float, float]:
+    """The chosen and the best beside cuBLAS, and the chosen beside the best."""
+    best, counted = min(one.times.values()), said(one, rates)
+    chosen = one.times[min(counted, key=lambda name: counted[name])]
+    return one.library / chosen, one.library / best, best / chosen
+
+
+def loss(measured: Sequence[Measured], rates: Rates) -> float:
+    """How much slower than the best what is chosen is, softly, and how wrong the times of the fastest are."""
+    slower, wrong, total = 0.0, 0.0, 0.0
+    for one in measured:
+        best = min(one.times.values())
+        counted = {name: math.log(1e6 * each) for name, each in said(one, rates).items()}
+        took = {name: math.log(time) for name, time in one.times.items()}
+        least = min(counted.values())
+        chance = {name: math.exp((least - each) / SOFT) for name, each in counted.items()}
+        slower += sum(chance[name] * (took[name] - math.log(best)) for name in took) / sum(chance.values())
+        near = {name: math.exp((math.log(best) - each) / NEAR) for name, each in took.items()}
+        wrong += sum(near[name] * abs(counted[name] - took[name]) for name in took)
+        total += sum(near.values())
+    return slower / len(measured) + WEIGHT * wrong / total
+
+
+def fit(measured: Sequence[Measured], tries: int) -> Rates:
+    """Change the rates at random, and keep what chooses better."""
+    chance, best, least = random.Random(0), RATES, loss(measured, RATES)
+    for number in range(tries):
+        wide = 0.3 * (1 - number / tries)
+        names = chance.sample(best._fields, chance.choice((1, 1, 2, 3)))
+        tried = best._replace(**{name: getattr(best, name) * math.exp(chance.gauss(0.0, wide)) for name in names})
+        found = loss(measured, tried)
+        if found < least:
+            best, least = tried, found
+    print(f"loss {least:.4f}:", ", ".join(f"{name} {rate:.3g}" for name, rate in best._asdict().items()))
+    return best
+
+
 def main() -> None:
-    for type, (file, schedules) in PRODUCTS.items():
-        found = judged(file, schedules)
-        for what, some in {"fitted": found[::2], "others": found[1::2], "all": found}.items():
-            chosen, best, both = (
-                math.exp(statistics.mean(map(math.log, column))) for column in zip(*some, strict=True)
-            )
-            print(f"{type} {what:6} {len(some)} sizes: {chosen:.3f} of cuBLAS, best {best:.3f}; {both:.3f} of the best")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="*", default=JUDGED)
+    parser.add_argument("--fit", type=int, default=0)
+    given = parser.parse_args()
+    measured, rates = {file: read(file) for file in given.files}, RATES
+    if given.fit:
+        rates = fit([one for each in measured.values() for one in each[::2] if one.type == "f32"], given.fit)
+    for each in measured.values():
+        for what, some in {"fitted": each[::2], "others": each[1::2], "all": each}.items():
+            columns = zip(*(judged(one, rates) for one in some), strict=True)
+            chosen, best, both = (math.exp(statistics.mean(map(math.log, column))) for column in columns)
+            ratios = f"{chosen:.3f} of cuBLAS, best {best:.3f}; {both:.3f} of the best"
+            print(f"{each[0].type} {what:6} {len(some)} sizes: {ratios}")
 
 
 if __name__ == "__main__":

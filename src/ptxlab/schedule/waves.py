@@ -5,22 +5,27 @@ fastest = choose([with_tiles(64, 64), with_tiles(128, 256)], m=1000, n=1000, k=5
 ```
 
 A wave is as many blocks as fit on all SMs. It takes its iterations along the sum, each as long as the SM needs for all
-its blocks, or as one block needs at least (on tensor cores, the latency of a copy, of which as many are in flight as
-there are stages), and the end of its tiles. All waves take as long as memory needs for the operands at least.
+its blocks, or as one block needs at least, and the end of its tiles.
 
-With tensor cores, copies are limited twice: by what an SM receives, and by what the L2 cache sends to all of them. It
-sends more where SMs read the same lines at the same time: not where rows are out of step with its sectors of 32 bytes,
-where blocks of a cluster are at other places of a sum, or with stream-K. The numbers were fitted to measurements on an
-H200: to every second size of evidence/scheduled_*gemm_sizes.json and evidence/scheduled_*gemm_judged.json.
-`benchmarks/scheduled_chosen.py` shows how good the choice is for both halves.
+Where threads multiply, the SM needs as long as its busiest scheduler issues multiplications and copies, and a block
+needs the latency of its own; where both are alike, neither hides the other. Each turn of the ring adds a barrier.
+
+With tensor cores, a block waits for the latency of a copy, of which as many are in flight as there are stages, and all
+waves take as long as memory needs for the operands at least. Copies are limited twice: by what an SM receives, and by
+what the L2 cache sends to all of them. It sends more where SMs read the same lines at the same time: not where rows
+are out of step with its sectors of 32 bytes, where blocks of a cluster are at other places of a sum, or with stream-K.
+
+The numbers were fitted to measurements on an H200: to every second size of evidence/scheduled_*gemm_sizes.json and
+evidence/scheduled_*gemm_judged.json. `benchmarks/scheduled_chosen.py` shows how good the choice is for both halves, and
+`--fit` fits those of threads again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, prod, sqrt
-from typing import TYPE_CHECKING
+from math import ceil, hypot, prod
+from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab.schedule.exchange import shared
 from ptxlab.schedule.launching import PIECES, SMS
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
     from ptxlab.schedule.scheduling import Schedule
 
 SHARED = 220_000  # bytes of an SM that blocks share
-THREADS = ((32, 755), (1024, 512))  # elements of a thread at most; threads of an SM, by the registers that these need
+WARP, SCHEDULERS = 32, 4  # threads; of an SM
 MEMORY = 2_600_000.0  # bytes that are read in a us
 LATENCY = 1.03  # us until a copy by TMA has arrived
 ITERATION = 0.148  # us that a turn of the ring takes at least
@@ -47,6 +52,31 @@ SAME, STREAM_K = 11_900_000.0, 8_500_000.0  # where SMs read the same lines at t
 END = 7.6e-5  # us in which an element is stored
 PIECE = 6.7e-5  # us in which an element of another block's piece is added
 CLUSTERED = 128  # SMs in clusters of four or eight: parts of the chip have 16 or 18
+
+
+class Rates(NamedTuple):
+    """What threads that multiply take, in microseconds; a step along the sum is a sixteenth of these."""
+
+    multiplied: float = 2.41e-3
+    """A scheduler, for 16 multiplications of each thread of four warps, one on each."""
+    copied: float = 1.48e-3
+    """The same for a copy by each thread."""
+    latency: float = 8.97e-3
+    """A warp, for 16 multiplications of each thread: by so much one that is alone takes longer than it issues."""
+    barrier: float = 0.0158
+    """For each warp of a block, once in a turn of the ring."""
+    element: float = 9.43e-5
+    """For each element of a tile, at the end."""
+    store: float = 1.65e-4
+    """For each store of a tile."""
+    share: float = 1.65e-4
+    """For each element of a tile whose shares the blocks of a cluster add up and store."""
+    exchange: float = 1.59e-3
+    """For each element of a tile of which each block of a cluster reads all parts."""
+    launch: float = 4.55
+
+
+RATES = Rates()
 
 
 @dataclass(frozen=True)
@@ -64,8 +94,10 @@ class Block:
     """Blocks of a cluster, which share the sum."""
     shares_evenly: bool
     """Whether each of them stores a share of the tile; otherwise all read all."""
-    single: tuple[bool, bool]
-    """Whether elements of each operand are copied one by one: its rows are not a multiple of 16 bytes."""
+    copies: float
+    """By each thread, for 16 steps along the sum."""
+    stored: int
+    """Elements that a thread stores at once."""
 
 
 def choose(schedules: Sequence[Schedule], **sizes: int) -> Schedule:
@@ -75,7 +107,7 @@ def choose(schedules: Sequence[Schedule], **sizes: int) -> Schedule:
     return min(schedules, key=lambda one: waves(one, sizes))
 
 
-def waves(one: Schedule, sizes: Mapping[str, int]) -> float:
+def waves(one: Schedule, sizes: Mapping[str, int], rates: Rates = RATES) -> float:
     """Seconds that a product of matrices takes on an H200; `search` takes it as `by`."""
     state = one.state
     if state.unit == "tcgen05":
@@ -87,41 +119,49 @@ def waves(one: Schedule, sizes: Mapping[str, int]) -> float:
     counts = [-(-state.extent(p.axis).value(sizes) // p.weight) for p in map(state.part, state.blocks) if not p.number]
     tiles, length = max(1, prod(counts)) * block.sharing, state.extent(axis).value(sizes)
     iterations = max(1, -(-length // (block.depth * block.sharing)))
-    wave = _tensor_wave if state.unit else _wave
     operands = [state.algorithm.arrays[load.array] for load in loads(_sum(one))]
     pitch = length * BYTES[operands[0].element]
-    most = (SMS if block.sharing <= 2 or not state.unit else CLUSTERED) * block.resident
+    most = _sms(block) * block.resident
     full, rest = divmod(tiles, most)
-    each = [wave(block, count, iterations, pitch, state) for count in (most, rest)]
-    total = full * each[0] + (each[1] if rest else 0.0)
+
+    def wave(blocks: int, iterations: int) -> float:
+        if state.unit:
+            return _tensor_wave(block, blocks, iterations, pitch, state)
+        return _wave(block, blocks, iterations, rates)
+
+    total = full * wave(most, iterations) + (wave(rest, iterations) if rest else 0.0)
     if state.stream_k:  # one wave of equal parts of all tiles
         blocks = min(tiles * min(iterations, PIECES), SMS)
         part = tiles * iterations / blocks
         added = ceil(iterations / part) * PIECE if tiles % blocks else 0.0
         ends = block.rows * block.columns * ((ceil(part / iterations) - 1) * END + added)
-        total = wave(block, blocks, ceil(part), pitch, state) + ends
+        total = wave(blocks, ceil(part)) + ends
     if not state.unit:
-        return 1e-6 * (4.2 + total)
+        return 1e-6 * (rates.launch + total)
     read = sum(prod(extent.value(sizes) for extent in array.extents) * BYTES[array.element] for array in operands)
     return 1e-6 * (4.67 + max(total, read / MEMORY))
 
 
+def _sms(block: Block) -> int:
+    return SMS if block.sharing <= 2 else CLUSTERED
+
+
 def _busy(block: Block, blocks: int) -> float:
-    """Blocks of the SM that has most of them."""
+    """Blocks of tensor cores on the SM that has most of them."""
     even = blocks / SMS
     more = next(more for most, more in UNEVEN if block.sharing <= most) if even > 1 else 0.0
     return min(block.resident, max(-(-blocks // SMS), even + more))
 
 
-def _wave(block: Block, blocks: int, iterations: int, pitch: int, state: State) -> float:
+def _wave(block: Block, blocks: int, iterations: int, rates: Rates) -> float:
     """Microseconds of a wave of so many blocks whose threads multiply."""
-    busy, area = _busy(block, blocks), block.rows * block.columns
-    elements, warps = area / block.threads, busy * block.threads / 32
-    first, second = (n / block.threads * one for n, one in zip((block.rows, block.columns), block.single, strict=True))
-    rate = 0.0026 * elements + 0.0005 * sqrt(elements) + 0.062 * first
-    step = max(0.0676 + 0.01125 * elements + 0.0142 * first + 0.0041 * second, warps * rate)
-    end = area * (5.8e-4 + (1.1e-4 if block.sharing > 1 else 0.0))
-    return iterations * block.depth / 16 * step + busy * end
+    busy = min(block.resident, ceil(blocks / _sms(block)))
+    area, warps = block.rows * block.columns, block.threads / WARP
+    multiplied, most = area / block.threads, ceil(busy * warps / SCHEDULERS) * SCHEDULERS
+    issued = most * (rates.multiplied * multiplied + rates.copied * block.copies)
+    step = block.depth / 16 * hypot(issued, rates.latency * multiplied) + rates.barrier * warps
+    exchange = 0.0 if block.sharing == 1 else rates.share if block.shares_evenly else rates.exchange
+    return iterations * step + busy * area * (rates.element + rates.store / block.stored + exchange)
 
 
 def _tensor_wave(block: Block, blocks: int, iterations: int, pitch: int, state: State) -> float:
@@ -156,12 +196,14 @@ def _block(one: Schedule, sizes: Mapping[str, int]) -> tuple[Block, str]:
     depth = state.parts[axis][0].weight // state.cluster_blocks
     plan, _ = one.written({})
     used = sum(buffer.bytes for buffer in plan.buffers)
-    each = rows * columns // state.thread_count
-    threads = next(count for most, count in THREADS if each <= most)
-    fit = SHARED // max(used, 1) if state.unit else min(threads // state.thread_count, SHARED // max(used, 1))
-    resident = 1 if state.persistent else max(1, min(3 if state.unit else 16, fit))
-    operands = [state.algorithm.arrays[load.array] for load in loads(_sum(one))]
-    first, second = (a.extents[-1].value(sizes) * BYTES[a.element] % 16 != 0 for a in operands)
+    evenly = shared(plan) is not None
+    few = rows * columns <= 32 * state.thread_count and (evenly or not state.cluster)  # registers of a thread
+    fit = min(3 if state.unit else (1024 if few else 512) // state.thread_count, SHARED // max(used, 1))
+    resident = 1 if state.persistent else max(1, fit)
+    copies = 0.0
+    for length, load in zip((rows, columns), loads(_sum(one)), strict=True):
+        copies += length * 16 / _width(state, load.array, sizes) / state.thread_count
+    stored = min(_width(state, name, sizes) for name in state.algorithm.outputs)
     return Block(
         rows,
         columns,
@@ -171,6 +213,15 @@ def _block(one: Schedule, sizes: Mapping[str, int]) -> tuple[Block, str]:
         used,
         resident,
         state.cluster_blocks,
-        shared(plan) is not None,
-        (first, second),
+        evenly,
+        copies,
+        stored,
     ), axis
+
+
+def _width(state: State, array: str, sizes: Mapping[str, int]) -> int:
+    """Elements of an array that are accessed at once."""
+    if any(stage.array == array and stage.transposed for stage in state.stages):
+        return 1  # `cp.async` does not transpose
+    length = state.algorithm.arrays[array].extents[-1].value(sizes)
+    return next((width for width in state.widths(array) if length % width == 0), 1)
