@@ -53,7 +53,6 @@ from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, residual_cyc
 from ptxlab.kernels.wgmma_gemm.choice import FORMATS_TABLE, TABLE, read_table, tuned
 from ptxlab.kernels.wgmma_gemm.correction import best
 from ptxlab.kernels.wgmma_grouped_gemm.choice import Grouped
-from ptxlab.kernels.wgmma_grouped_gemm.choice import choose as choose_grouped
 from ptxlab.launch.launches import UnsuitedError
 from ptxlab.measure.data import poison
 from ptxlab.measure.interleaving import order
@@ -188,12 +187,12 @@ def fill(torch: Any, arrays: Mapping[str, Any]) -> None:
 
 def expect(torch: Any, arrays: Mapping[str, Any]) -> Any:
     """The answer in float64."""
+    if "ends" in arrays:  # one matrix after the other: all of them are most of the memory, without being doubled
+        starts, a = [0, *arrays["ends"].tolist()], arrays["a"].double()
+        return torch.cat([a[starts[at] : starts[at + 1]] @ one.double().T for at, one in enumerate(arrays["b"])])
     exact = {name: array.double() for name, array in arrays.items() if name in "abgu"}
     if "g" in exact:
         return wgmma_dual_gemm.reference(torch, **exact, d=None, scales=arrays.get("scales"))["d"]
-    if "ends" in arrays:
-        starts = [0, *arrays["ends"].tolist()]
-        return torch.cat([exact["a"][starts[at] : starts[at + 1]] @ one.T for at, one in enumerate(exact["b"])])
     found = exact["a"] @ exact["b"].T
     for name in arrays.keys() & {"bias", "gelu", "residual"}:
         found = found + arrays[name].double()
@@ -247,8 +246,6 @@ def candidates(size: Size, count: int, chance: random.Random) -> list[Shape]:
         return estimate(problem, shape) + (residual_cycles(problem, shape) if residual else 0.0)
 
     found = best(problem, count // 2, ALIKE, residual)
-    if size.groups:
-        found.append(choose_grouped(size.groups, size.m, size.n, size.k, problem.b_along_k))
     least = min(map(cycles, found))
     times = {one: cycles(one) / least for one in problem.shapes() if one not in found}
     order = {one: chance.random() ** math.exp(STEEP * (time - 1)) for one, time in times.items() if time < HOPELESS}

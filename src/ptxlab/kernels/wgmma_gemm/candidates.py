@@ -69,8 +69,8 @@ class Costs:
     read: float = 2062.0  # bytes that all SMs get from memory
     written: float = 3535.0  # bytes of D that all SMs write
     odd: float = 2.144  # times as much, where rows of D are not multiples of 32 bytes
-    loaded: float = 1.8  # for each element of a residual that threads load for themselves where D is transposed
-    paired: float = 0.9  # the same elsewhere
+    loaded: float = 0.6  # for each element of a residual that threads load for themselves where D is transposed
+    paired: float = 0.3  # the same elsewhere
     overlap: float = 3.182  # how well copies, MMAs and latency overlap: the exponent of a norm
     whole: float = 2.028  # the same for what all SMs move
 
@@ -192,7 +192,7 @@ def residual_cycles(problem: Problem, shape: Shape, costs: Costs = COSTS) -> flo
     """Cycles that threads of an SM load a residual that does not come through the ring."""
     if shape.takes_residuals(problem.layout(shape)):
         return 0.0
-    each = ceil(problem.tiles(shape) * shape.split_k / shape.sms)
+    each = ceil(problem.tiles(shape) * shape.cluster * shape.split_k / shape.sms)
     elements = each * shape.rows * shape.columns / shape.split_k
     return elements * (costs.loaded if shape.swap_ab else costs.paired)
 

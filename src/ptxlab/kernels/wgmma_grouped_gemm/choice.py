@@ -4,47 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from math import ceil
 
 from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm.candidates import BESIDE, SHARED, Problem
+from ptxlab.kernels.wgmma_gemm.correction import best, ranked
 from ptxlab.kernels.wgmma_grouped_gemm.groups import space_for
 
 MOST_GROUPS = 1024
-ROWS = 1, 48, 192, 384, 1024, 1025  # of a group, up to which variants differ
-SHORT = 4096  # elements along k, for which storing takes a part of the time: warpgroups take turns
-
-
-def _chosen(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> Shape:
-    """The variant for so many groups of elements of `size` bytes, from the mean of their rows: no more is known."""
-    if n <= 64 and m <= 384 * groups:
-        return Shape(groups=1, columns=64, stages=6, occupancy=2)
-    if m <= 48 * groups:
-        return Shape(groups=1, columns=128, stages=4, occupancy=2, buffers=1)
-    buffers = 2 if groups <= 256 else 1  # more groups leave less shared memory
-    if size == 1:
-        return (
-            Shape(stages=4, buffers=buffers, raster=16, lead=2)
-            if m > 1024 * groups
-            else Shape(stages=4, buffers=buffers)
-        )
-    if m < 192 * groups:
-        return Shape(stages=4, buffers=buffers, even=True)
-    if k <= SHORT:
-        return Shape(columns=192, tall=2, stages=5, buffers=1, raster=20, keep=("", "evict_first"), pingpong=True)
-    if m <= 1024 * groups:
-        return Shape(stages=4, buffers=buffers, raster=4, lead=2, even=True)
-    return Shape(buffers=4, raster=20, lead=2)
-
-
-def _candidates(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> list[Shape]:
-    """What is chosen for groups of any number of rows, which may be unlike each other."""
-    found = (_chosen(groups, rows * groups, n, k, along_k, size) for rows in ROWS)
-    return [*dict.fromkeys(found), Shape(columns=128, stages=6, buffers=1), Shape(groups=1, columns=256, stages=5)]
-
-
-choose = Choice("grouped_product", _chosen, _candidates)
+TRIED, ALIKE = 12, 2  # variants that `tune` measures, and how many of them may have the same tile
 
 
 @dataclass(frozen=True)
@@ -70,3 +40,30 @@ class Grouped(Problem):
             over = max(0, ceil((shape.shared(layout) - free) / shape.stage_bytes(layout)))
             if shape.stages - over >= 2:
                 yield replace(shape, stages=shape.stages - over)
+
+
+def _chosen(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> Shape:
+    """The variant for so many groups of elements of `size` bytes, from the mean of their rows: no more is known."""
+    if size == 2:
+        step = 1 << max(0, m.bit_length() - 4)  # a batch that is a little longer needs no other kernel
+        return _fastest(Grouped(ceil(m / step) * step, n, k, True, along_k, groups=groups))
+    buffers = 2 if groups <= 256 else 1  # more groups leave less shared memory
+    if n <= 64 and m <= 384 * groups:
+        return Shape(groups=1, columns=64, stages=6, occupancy=2)
+    if m <= 48 * groups:
+        return Shape(groups=1, columns=128, stages=4, occupancy=2, buffers=1)
+    if m > 1024 * groups:
+        return Shape(stages=4, buffers=buffers, raster=16, lead=2)
+    return Shape(stages=4, buffers=buffers)
+
+
+@cache
+def _fastest(problem: Grouped) -> Shape:
+    return ranked(problem)[0]
+
+
+def _candidates(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> list[Shape]:
+    return best(Grouped(m, n, k, True, along_k, size, groups=groups), TRIED, ALIKE)
+
+
+choose = Choice("grouped_product", _chosen, _candidates)

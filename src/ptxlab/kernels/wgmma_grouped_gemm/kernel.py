@@ -51,6 +51,7 @@ def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
             shape.cluster // shape.beside,
             formats.element,
             keep=shape.keep[1],
+            span=shape.span,
         ),
     )
     return Plan(formats, shape, operands, shape.boxes(layout))
