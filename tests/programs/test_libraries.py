@@ -7,7 +7,7 @@ import pytest
 
 from ptxlab.programs.building import build
 from ptxlab.programs.elf import Elf
-from ptxlab.programs.library import compiler, write_placeholders
+from ptxlab.programs.library import compiler, write_driver, write_placeholders
 from ptxlab.programs.program import ProgramOptions, run_program
 from tests.programs.tools import needs_compilers
 
@@ -61,6 +61,21 @@ def test_a_program_is_linked_where_the_library_is_not(tmp_path: Path) -> None:
     linked = subprocess.run(command, capture_output=True, text=True)
     assert linked.returncode
     assert write_placeholders(tmp_path, linked.stderr) == []
+
+
+@pytest.mark.parametrize("options", [[], ["-lcuda"]])
+def test_calls_of_the_driver_are_linked_at_once(tmp_path: Path, options: list[str]) -> None:
+    """Nothing is compiled a second time for them; what a program defines itself stays its own."""
+    source, made = tmp_path / "main.c", tmp_path / "program"
+    command = [compiler(), str(source), "-o", str(made), *options, *write_driver(tmp_path)]
+    for body, needs_it in (
+        ("int cuInit(unsigned); int main() { return cuInit(0); }", True),
+        ("int cuInit(unsigned flags) { return 3; } int main() { return cuInit(0); }", False),
+    ):
+        source.write_text(body)
+        subprocess.run(command, check=True)
+        assert ("libcuda_driver_calls.so" in Elf(made.read_bytes()).libraries) == needs_it
+    assert subprocess.run([made]).returncode == 3
 
 
 @pytest.mark.bulk

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ptxlab.check import check
 from ptxlab.ir.origin import at_origin
-from ptxlab.programs.library import write_placeholders
+from ptxlab.programs.library import write_driver, write_placeholders
 from ptxlab.programs.lines import code_of_line
 from ptxlab.report import Diagnostic, PtxError, Source, error
 from ptxlab.syntax import read, read_text
@@ -52,8 +52,9 @@ def build(path: Path, program: Path, target: str | None, options: Sequence[str])
         architecture = []
     command: list[str | Path] = [nvcc.path, "-g", "-lineinfo", *architecture, "-I", path.absolute().parent]
     command += [*options, *headers_of_wheels(), path.absolute(), "-o", program]
-    outcome = run(command, Path.cwd(), temporary=program.parent)
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
+        command += write_driver(Path(folder))
+        outcome = run(command, Path.cwd(), temporary=program.parent)
         while outcome.status and (linked := write_placeholders(Path(folder), outcome.text)):
             command += linked
             outcome = run(command, Path.cwd(), temporary=program.parent)

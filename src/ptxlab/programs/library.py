@@ -22,11 +22,12 @@ from ptxlab.toolchain.process import on_path, run
 from ptxlab.toolchain.tools import find
 
 _SOURCES = Path(__file__).parent / "runtime"
-_OPTIONS = ("-std=gnu11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-Wno-deprecated-declarations")
+_OPTIONS = ("-std=gnu11", "-O1", "-g", "-fPIC", "-fvisibility=hidden", "-Wno-deprecated-declarations")
 _COMPILERS = ("cc", "gcc", "clang")
 _NVIDIA = re.compile(r"lib(cu|nv|npp|nccl)\w*\.so[.\d]*$")
 _CALL = re.compile(r"_*(cu[A-Z]|cuda|cublas|curand|cufft|cusparse|cusolver|cudnn|nvrtc|nvjpeg|npp|nccl)\w*$")
-PRELOADED, _CALLS = "libptxlab_cuda.so", "libcuda_calls.so"
+_DRIVER_CALL = re.compile(r"cu[A-Z]\w*$")
+PRELOADED, _CALLS, _DRIVER_CALLS = "libptxlab_cuda.so", "libcuda_calls.so", "libcuda_driver_calls.so"
 
 
 def make_library(folder: Path, needed: Iterable[Elf]) -> Path:
@@ -44,6 +45,14 @@ def make_library(folder: Path, needed: Iterable[Elf]) -> Path:
     return library
 
 
+def write_driver(folder: Path) -> list[str]:
+    """Options with which a program is linked in place of the driver's library; without calls of it, it needs none."""
+    calls = sorted({one.name for one in Elf(runtime()).symbols if one.is_defined and _DRIVER_CALL.match(one.name)})
+    (folder / _DRIVER_CALLS).write_bytes(cached(f"driver {calls}", lambda: _placeholders(_DRIVER_CALLS, calls)))
+    (folder / "libcuda.so").write_text(f"INPUT(AS_NEEDED(-l:{_DRIVER_CALLS}))\n", "utf-8")  # a script of the linker
+    return [f"-L{folder}", "-lcuda"]
+
+
 def write_placeholders(folder: Path, log: str) -> list[str]:
     """Options with which a program is linked where NVIDIA's libraries are not: what for is in the log of its linker.
 
@@ -55,10 +64,17 @@ def write_placeholders(folder: Path, log: str) -> list[str]:
     if calls and not (folder / _CALLS).exists():
         names[_CALLS] = str(folder / _CALLS)
     for name in names:
-        source = folder / f"{name}.c"
-        source.write_text("".join(f"void {one}(void) {{}}\n" for one in calls if name == _CALLS), "utf-8")
-        run([compiler(), "-shared", "-fPIC", source, "-o", folder / name, f"-Wl,-soname,{name}"], folder)
+        (folder / name).write_bytes(_placeholders(name, calls if name == _CALLS else []))
     return [f"-L{folder}", *(["-Xlinker", "--no-as-needed", names[_CALLS]] if _CALLS in names else [])] if names else []
+
+
+def _placeholders(name: str, calls: Iterable[str]) -> bytes:
+    """A library of that name, with functions that do nothing."""
+    with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
+        source, made = Path(folder) / "calls.c", Path(folder) / name
+        source.write_text("".join(f"void {one}(void) {{}}\n" for one in calls), "utf-8")
+        run([compiler(), "-shared", "-fPIC", source, "-o", made, f"-Wl,-soname,{name}"], Path(folder))
+        return made.read_bytes()
 
 
 def runtime() -> bytes:
