@@ -71,6 +71,7 @@ def install() -> None:
     subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
     # What is imported is compiled then; all of it before takes as long as the installation itself.
     pip = ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    run([*pip, "--upgrade", "pip"])  # the one that comes with Python 3.11 takes twice as long to choose versions
     pip += ["--only-binary", "z3-solver"]  # its newest releases are not for every machine, and take an hour to build
     # NVIDIA's packages need only each other: they are unpacked beside everything else.
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["toolchain"]

@@ -23,7 +23,7 @@ from ptxlab.author.emit import result_type
 from ptxlab.author.instructions import Ptx
 from ptxlab.author.spelling import name_of
 from ptxlab.isa.form import Form
-from ptxlab.isa.operand import Expected, expect
+from ptxlab.isa.operand import Expected, expect_results
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 from ptxlab.isa.table import forms_of, heads
 
@@ -180,7 +180,7 @@ def _words(chosen: Mapping[str, str | None], slots: list[str]) -> frozenset[tupl
 
 def _returns(form: Form, chosen: Mapping[str, str | None]) -> str:
     """The type of what a form with these modifiers returns."""
-    written = [e for e in expect(form, form.modifiers(chosen)) if e.role == "write" and e.kind != "sink"]
+    written = [e for e in expect_results(form, form.modifiers(chosen)) if e.kind != "sink"]
     if any(e.optional for e in written):
         return "Any"
     seconds = [e.second for e in written if e.second is not None and not e.second_optional]

@@ -175,6 +175,12 @@ def _expect(form: Form, modifiers: tuple[tuple[str, object], ...]) -> tuple[Expe
     return tuple(_expected(form, m, operand) for operand in form.operands if _is_there(form, m, operand))
 
 
+def expect_results(form: Form, m: Modifiers) -> tuple[Expected, ...]:
+    """The operands that `form` writes with modifiers `m`, without those that it reads as well."""
+    written = [one for one in form.operands if one.name in form.writes - form.updates and not one.is_address]
+    return tuple(_expected(form, m, operand) for operand in written if _is_there(form, m, operand))
+
+
 def _is_there(form: Form, m: Modifiers, operand: SyntaxOperand) -> bool:
     slot = form.present.get(operand.name)
     return slot is None or bool(vars(m).get(slot, True))
