@@ -7,12 +7,14 @@
 
 needs an H200. Extents are drawn log-uniformly: m from 8 to 16384, n and k from 64 to 16384, in multiples of 8, half of
 them with both operands along k; of 8-bit floats all three from 16 to 16384 in multiples of 16. `gated` is a gated
-product of bf16, `gated_e4m3` one of 8-bit floats. Only `judge` knows `bias`, `gelu` (with a bias) and `residual`, what
-is added to a product of bf16, against cuBLAS that adds it too, and `grouped`, `groups` products whose rows of A follow
-each other, their numbers at random, against `torch._grouped_mm`. `collect` measures for each size the variants with
-the best estimates, and others at random that are estimated to take a third longer at most, rather those that are
-estimated to take less; three of four sizes with few tiles, or with many, are passed over, because estimates of them are
-good.
+product of bf16, `gated_e4m3` one of 8-bit floats. With `residual` a matrix is added to a product of bf16, by cuBLAS,
+too. `grouped` and `grouped_e4m3`, with scales of rows and columns, are `groups` products whose rows of A follow each
+other, their numbers at random, against `torch._grouped_mm` and `_scaled_grouped_mm`; `inner` are those whose columns of
+A do, as the gradients of weights are. Only `judge` knows `bias` and `gelu` (with a bias).
+
+`collect` measures for each size the variants with the best estimates, and others at random that are estimated to take
+a third longer at most, rather those that are estimated to take less; three of four sizes with few tiles, or with many,
+are passed over, because estimates of them are good.
 `judge` measures what the functions choose, and prints the distribution and the worst sizes. `tables` measures the
 products of the tables; `prune` then deletes the entries that are not clearly faster than what is estimated to be.
 
@@ -25,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import itertools
 import json
 import math
 import multiprocessing
@@ -48,11 +51,13 @@ from ptxlab import kernels
 from ptxlab.device.array_types import TORCH_NAMES
 from ptxlab.gpu.driver import call
 from ptxlab.kernels import wgmma_dual_gemm, wgmma_formats, wgmma_gemm, wgmma_grouped_gemm
+from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, residual_cycles
 from ptxlab.kernels.wgmma_gemm.choice import FORMATS_TABLE, TABLE, read_table, tuned
 from ptxlab.kernels.wgmma_gemm.correction import best
-from ptxlab.kernels.wgmma_grouped_gemm.choice import Grouped
+from ptxlab.kernels.wgmma_grouped_gemm import inner
+from ptxlab.kernels.wgmma_grouped_gemm.choice import Grouped, InnerGrouped
 from ptxlab.launch.launches import UnsuitedError
 from ptxlab.measure.data import poison
 from ptxlab.measure.interleaving import order
@@ -101,18 +106,24 @@ class Size:
 
         while True:
             type = chance.choice(types)
-            if type.endswith("e4m3"):
+            groups = chance.choice((2, 4, 8, 16, 64))
+            if type == "grouped_e4m3":
+                size = Size(type, extent(16, 16), extent(64, 16), extent(64, 16), "NT", groups)
+            elif type.endswith("e4m3"):
                 size = Size(type, extent(16, 16), extent(16, 16), extent(16, 16))
+            elif type == "inner":
+                size = Size(type, extent(64, 8), extent(64, 8), extent(64, 8), "TN", groups)
             elif type == "gated":
                 layout = chance.choice(("NT", "NT", "NT", "NN"))
                 size = Size(type, extent(16, 16), extent(16, 16), extent(16, 16), layout)
             elif type == "grouped":
                 layout = chance.choice(("NT", "NN"))
-                size = Size(type, extent(16, 8), extent(64, 8), extent(64, 8), layout, chance.choice((2, 4, 8, 16, 64)))
+                size = Size(type, extent(16, 8), extent(64, 8), extent(64, 8), layout, groups)
             else:
                 layout = chance.choice(("NT", "NT", "NT", "NN", "TN", "TT"))
                 size = Size(type, extent(8, 8), extent(64, 8), extent(64, 8), layout)
-            if size.m * size.n * size.k <= LARGEST and size.groups * size.n * size.k <= LARGEST_WEIGHTS:
+            weights = size.groups * size.n * (size.m if type == "inner" else size.k)
+            if size.m * size.n * size.k <= LARGEST and weights <= LARGEST_WEIGHTS:
                 return size
 
     @property
@@ -131,8 +142,11 @@ class Size:
         if self.is_gated:
             size = 1 if self.element == "e4m3" else 2
             return Problem(self.m, 2 * self.n, self.k, True, self.layout[1] == "T", size, gated=True)
+        if self.type == "inner":
+            return InnerGrouped.of(self.groups, self.k, self.m, self.n)
         if self.groups:
-            return Grouped(self.m, self.n, self.k, True, self.layout[1] == "T", groups=self.groups)
+            size = 1 if self.element == "e4m3" else 2
+            return Grouped(self.m, self.n, self.k, True, self.layout[1] == "T", size, groups=self.groups)
         if self.type == "e4m3":
             return wgmma_formats.problem_of(self.type, self.m, self.n, self.k)
         return Problem(self.m, self.n, self.k, self.layout[0] == "N", self.layout[1] == "T")
@@ -148,19 +162,25 @@ class Size:
 
         found = {"a": matrix(self.m, self.k, self.layout[0] == "T")}
         found |= {name: matrix(self.n, self.k, self.layout[1] == "N") for name in ("gu" if self.is_gated else "b")}
-        if self.type == "grouped":
-            found["b"] = matrix(self.n, self.k, self.layout[1] == "N", self.groups)
-            ends = torch.randint(0, self.m + 1, (self.groups - 1,), dtype=torch.int32, device="cuda")
-            found["ends"] = torch.cat([ends.sort().values, ends.new_full((1,), self.m)])
+        if self.groups:
+            is_inner = self.type == "inner"
+            found["b"] = matrix(self.n, self.k, self.layout[1] == "N", *(() if is_inner else (self.groups,)))
+            extent = self.k if is_inner else self.m
+            ends = torch.randint(0, extent + 1, (self.groups - 1,), dtype=torch.int32, device="cuda")
+            found["ends"] = torch.cat([ends.sort().values, ends.new_full((1,), extent)])
         elif self.type in ("bias", "gelu", "residual"):
             shape = (self.m, self.n) if self.type == "residual" else (self.n,)
             found[self.type] = torch.empty(shape, dtype=of, device="cuda")
         out = torch.bfloat16 if self.element == "e4m3" else of
-        found |= {"d": torch.empty((self.m, self.n), dtype=out, device="cuda")}
+        groups = (self.groups,) if self.type == "inner" else ()
+        found |= {"d": torch.empty((*groups, self.m, self.n), dtype=out, device="cuda")}
         if self.type == "gated_e4m3":
             found |= {"scales": tuple(torch.full((1,), self.k**-0.25, device="cuda") for _ in range(3))}
         if self.type == "e4m3":
             found |= {name: torch.ones(1, device="cuda") for name in ("scale_a", "scale_b")}
+        if self.type == "grouped_e4m3":
+            found |= {"scale_a": torch.ones(self.m, device="cuda")}
+            found |= {"scale_b": torch.ones(self.groups, self.n, device="cuda")}
         return found
 
     @property
@@ -173,8 +193,14 @@ class Size:
         """What makes a launch of arrays and a variant."""
         if self.is_gated:
             return wgmma_dual_gemm.product
+        if self.type == "inner":
+            return lambda a, b, ends, d, shape: inner.launch(
+                Formats.of("bf16"), (a.T, b.T, d), ends, (self.groups, self.k, self.m, self.n), shape
+            )
         if self.groups:
-            return lambda a, b, ends, d, shape: wgmma_grouped_gemm.product(a, b, ends, d, shape)
+            return lambda a, b, ends, d, shape, scale_a=None, scale_b=None: wgmma_grouped_gemm.product(
+                a, b, ends, d, shape, scales=None if scale_a is None else (scale_a, scale_b)
+            )
         return wgmma_formats.product if self.type == "e4m3" else wgmma_gemm.product
 
 
@@ -189,6 +215,9 @@ def expect(torch: Any, arrays: Mapping[str, Any]) -> Any:
     """The answer in float64."""
     if "ends" in arrays:  # one matrix after the other: all of them are most of the memory, without being doubled
         starts, a = [0, *arrays["ends"].tolist()], arrays["a"].double()
+        if arrays["b"].dim() == 2:
+            b = arrays["b"].double()
+            return torch.stack([a[:, one:end] @ b[:, one:end].T for one, end in itertools.pairwise(starts)])
         return torch.cat([a[starts[at] : starts[at + 1]] @ one.double().T for at, one in enumerate(arrays["b"])])
     exact = {name: array.double() for name, array in arrays.items() if name in "abgu"}
     if "g" in exact:
@@ -204,6 +233,10 @@ def library(torch: Any, a: Any, d: Any, **others: Any) -> Action:
     if "g" in others:
         return lambda: wgmma_dual_gemm.in_torch(torch, a, others["g"], others["u"], d, others.get("scales"))
     b, scales = others["b"].mT, [others[name] for name in ("scale_a", "scale_b") if name in others]
+    if "ends" in others and scales:
+        return lambda: torch._scaled_grouped_mm(
+            a, b, *scales, offs=others["ends"], out_dtype=d.dtype, use_fast_accum=True
+        )
     if "ends" in others:
         return lambda: torch._grouped_mm(a, b, offs=others["ends"])
     if "gelu" in others:
@@ -220,7 +253,8 @@ def function(a: Any, d: Any, **others: Any) -> Action:
         return lambda: kernels.gated_matmul(a, others["g"].T, others["u"].T, **factors)
     b, scales = others["b"].mT, [others[name] for name in ("scale_a", "scale_b") if name in others]
     if "ends" in others:
-        return lambda: kernels.grouped_matmul(a, b, others["ends"])
+        factors = dict(zip(("scale_a", "scale_b"), scales, strict=False))
+        return lambda: kernels.grouped_matmul(a, b, others["ends"], **factors)
     if "gelu" in others:
         return lambda: kernels.matmul(a, b, bias=others["gelu"], activation="gelu_tanh")
     if added := {name: others[name] for name in ("bias", "residual") if name in others}:

@@ -164,7 +164,8 @@ def prepare_inner(given: Sequence[object], out: object, read: Sequence[Matrix], 
     sides = [one if one.is_aligned else packing.copied(one, at) for at, one in enumerate((left.transposed, right))]
     formats, extents = Formats(left.type, left.type, target.type), (groups, k, m, n)
     matrices = sides[0].view(), sides[1].view(), target.view()
-    launch = inner.launch(formats, matrices, argument(ends), extents, target.gpu is None, accumulate)
+    shape = inner.choose(*extents, target.size, target.gpu is None)
+    launch = inner.launch(formats, matrices, argument(ends), extents, shape, accumulate)
     step = BoundLaunch(launch, [*zip([0, 1, OFFSETS, RESULT], packing.numbers, strict=True)])
     return Call([made], [*packing.steps, step], [left, right, ends, target], scratch=packing.scratch)
 

@@ -42,11 +42,44 @@ class Grouped(Problem):
                 yield replace(shape, stages=shape.stages - over)
 
 
+@dataclass(frozen=True)
+class InnerGrouped(Problem):
+    """Products of groups along k, each with a result of its own: `k` is what a group has in the mean."""
+
+    groups: int = 1
+
+    @staticmethod
+    def of(groups: int, tokens: int, m: int, n: int, out_size: int = 2) -> InnerGrouped:
+        """That of so many tokens, as for all that are a little fewer."""
+        return InnerGrouped(m, n, rounded(ceil(tokens / groups)), False, False, 2, out_size, groups=groups)
+
+    def tiles(self, shape: Shape) -> int:
+        """Those of all groups."""
+        return self.groups * super().tiles(shape)
+
+    def shapes(self) -> Iterator[Shape]:
+        """Every variant that fits: each block has tiles of its own, one at a time."""
+        for shape in super().shapes():
+            if not shape.swap_ab and shape.cluster == shape.split_k == 1 and not shape.pingpong:
+                yield shape
+
+
+def rounded(rows: int) -> int:
+    """Rows of a batch as of one that is a little longer, so that it needs no other kernel."""
+    step = 1 << max(0, rows.bit_length() - 4)
+    return ceil(rows / step) * step
+
+
+@cache
+def fastest(problem: Grouped | InnerGrouped) -> Shape:
+    """The variant with the best estimate."""
+    return ranked(problem)[0]
+
+
 def _chosen(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> Shape:
     """The variant for so many groups of elements of `size` bytes, from the mean of their rows: no more is known."""
     if size == 2:
-        step = 1 << max(0, m.bit_length() - 4)  # a batch that is a little longer needs no other kernel
-        return _fastest(Grouped(ceil(m / step) * step, n, k, True, along_k, groups=groups))
+        return fastest(Grouped(rounded(m), n, k, True, along_k, groups=groups))
     buffers = 2 if groups <= 256 else 1  # more groups leave less shared memory
     if n <= 64 and m <= 384 * groups:
         return Shape(groups=1, columns=64, stages=6, occupancy=2)
@@ -55,11 +88,6 @@ def _chosen(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int
     if m > 1024 * groups:
         return Shape(stages=4, buffers=buffers, raster=16, lead=2)
     return Shape(stages=4, buffers=buffers)
-
-
-@cache
-def _fastest(problem: Grouped) -> Shape:
-    return ranked(problem)[0]
 
 
 def _candidates(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> list[Shape]:

@@ -14,10 +14,11 @@ from ptxlab.author import Kernel, Pointer, kernel, pointer, ptx, s32, tensor_map
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.operands import Operand
 from ptxlab.kernels.parts.persistent import Block, Plan, run
-from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
+from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.parts.tile_stores import CopyBack, TileStore
 from ptxlab.kernels.wgmma_gemm import grid_of
+from ptxlab.kernels.wgmma_grouped_gemm.choice import InnerGrouped, fastest
 from ptxlab.kernels.wgmma_grouped_gemm.stores import ragged_map, ragged_rows
 from ptxlab.launch.launches import Launch, ceil_div
 
@@ -129,9 +130,12 @@ class InnerGroups(Block):
 
 def plan_of(formats: Formats, shape: Shape) -> Plan:
     """How the kernel is laid out."""
-    operands = tuple(Tokens(extent, False, shape.stages, 1, formats.element) for extent in (shape.rows, shape.columns))
+    operands = (
+        Tokens(shape.rows, False, shape.stages, 1, formats.element),
+        Tokens(shape.columns, False, shape.stages, 1, formats.element, span=shape.span),
+    )
     layout = Layout(False, False, element=formats.element, out_size=formats.out_size)
-    return Plan(formats, shape, operands, shape.boxes(layout))  # type: ignore[arg-type]
+    return Plan(formats, shape, operands, shape.boxes(layout))
 
 
 @cache
@@ -148,13 +152,11 @@ def specialize(formats: Formats, shape: Shape, adds: bool) -> Kernel:
     return wgmma_inner_grouped_gemm
 
 
-def choose(groups: int, m: int, n: int, emulated: bool) -> Shape:
-    """The variant: large tiles, unless there are too few of them."""
+def choose(groups: int, tokens: int, m: int, n: int, out_size: int, emulated: bool) -> Shape:
+    """The variant: the fastest on the GPU, or one that is cheap on the emulator."""
     if emulated:
         return Shape(groups=1, columns=64, stages=2)
-    if groups * ceil_div(m, 128) * ceil_div(n, 256) < BLOCKS:
-        return Shape(groups=2, columns=128, stages=6)
-    return Shape(stages=4, buffers=2)
+    return fastest(InnerGrouped.of(groups, tokens, m, n, out_size))
 
 
 def launch(
@@ -162,12 +164,11 @@ def launch(
     matrices: tuple[Array, Array, Array],
     offsets: Array | int,
     extents: tuple[int, int, int, int],
-    emulated: bool,
+    shape: Shape,
     adds: bool = False,
 ) -> Launch:
-    """The launch of the variant that is chosen; `extents` are groups, tokens, m and n."""
+    """The launch of one variant; `extents` are groups, tokens, m and n."""
     (a, b, d), (groups, _, m, n) = matrices, extents
-    shape = choose(groups, m, n, emulated)
     plan = plan_of(formats, shape)
     left, right = plan.operands
     tiles = groups * ceil_div(m, shape.rows) * ceil_div(n, shape.columns)
