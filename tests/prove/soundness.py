@@ -30,6 +30,7 @@ from tests.prove.pool import results
 from tests.prove.programs import make
 
 TIMEOUT = 30  # seconds of a proof
+EVERY = 100  # kernels, after which the numbers so far are written
 UNWRITTEN = "uninitialized-read"
 LAUNCHES = ((1, 0), (1, 3), (1, 8), (2, 13), (2, 16), (3, 24), (3, 17))
 EXPLORED = ((1, 8), (2, 13))
@@ -195,7 +196,14 @@ def main() -> None:
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
     seeds = [(given.first + number, each) for number in range(given.kernels)]
-    for found in results(judge, seeds, given.processes, given.seconds):
+
+    def write() -> None:
+        if given.output is not None:
+            written = {"commit": commit(), "processor": platform.machine(), "counts": counts, "first": given.first,
+                       "proved mutants": rows}  # fmt: skip
+            given.output.write_text(json.dumps(written, indent=1) + "\n")
+
+    for number, found in enumerate(results(judge, seeds, given.processes, given.seconds), 1):
         for row in found:
             kind = "kernel" if row["change"] is None else "mutant"
             counts[f"{kind} {row['level']}"] += 1
@@ -206,16 +214,10 @@ def main() -> None:
                 print(f"proved, but wrong: {row}", flush=True)
             if kind == "mutant" and row["level"] == "proved":
                 rows.append(row)
+        if not number % EVERY:
+            write()
+    write()
     print(json.dumps(dict(counts), indent=1))
-    if given.output is not None:
-        written = {
-            "commit": commit(),
-            "processor": platform.machine(),
-            "counts": counts,
-            "first": given.first,
-            "proved mutants": rows,
-        }
-        given.output.write_text(json.dumps(written, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -168,14 +168,16 @@ def main() -> None:
     for found in results(_judge, [(one, given.timeout) for one in chosen], given.processes, given.seconds):
         rows += found
         print("\n".join(map(spell, found)), flush=True)
-    rows.sort(key=lambda row: (row["file"], row["twin"]))
-    result = summary(rows) | {
-        "files not judged in time": len(chosen) - len({(row["file"], row["twin"]) for row in rows})
-    }
-    print(json.dumps(result, indent=2))
-    if given.output is not None:
-        written = {"commit": commit(), "summary": result, "rows": rows}
-        given.output.write_text(json.dumps(written, indent=1) + "\n")
+        if given.output is not None:  # each time, so that what ends this leaves what is known
+            given.output.write_text(json.dumps(written(rows, len(chosen)), indent=1) + "\n")
+    print(json.dumps(written(rows, len(chosen))["summary"], indent=2))
+
+
+def written(rows: list[dict[str, Any]], files: int) -> dict[str, Any]:
+    """What is known of so many files, to be written."""
+    judged = {(row["file"], row["twin"]) for row in rows}
+    result = summary(rows) | {"files not judged in time": files - len(judged)}
+    return {"commit": commit(), "summary": result, "rows": sorted(rows, key=lambda row: (row["file"], row["twin"]))}
 
 
 if __name__ == "__main__":

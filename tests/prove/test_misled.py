@@ -14,7 +14,9 @@ from tests.prove.kernels import needs_solver
 KERNEL = """.version 8.6
 .target sm_90a
 .address_size 64
-.visible .entry k(.param .u64 x, .param .u32 n, .param .u32 m) .maxnreg 128 {
+.const .align 4 .b32 of_const[8];
+.global .align 4 .b32 of_global[8];
+.visible .entry k(.param .u64 x, .param .u32 n, .param .u32 m, .param .f32 f) .maxnreg 128 {
     .reg .pred %p<8>;
     .reg .b32 %r<8>, %t, %n, %m;
     .reg .b64 %d<4>, %x;
@@ -111,6 +113,39 @@ REGISTERS = """    setp.ge.u32 %p1, %t, 128;
 give:
     setmaxnreg.dec.sync.aligned.u32 24;
 given:"""
+TOGETHER = """    setp.ge.u32 %p1, %t, THREADS;
+    @%p1 bra given;
+    setmaxnreg.dec.sync.aligned.u32 24;
+given:"""
+WRITTEN = """    setp.eq.u32 %p0, %t, 0;
+    @%p0 mbarrier.init.shared.b64 [bar], 1;
+    @%p0 st.shared.u64 [PLACE], 0;
+    bar.sync 0;
+    @%p0 mbarrier.arrive.shared.b64 _, [bar];"""
+ADDED = """    setp.eq.u32 %p0, %t, 0;
+    setp.eq.u32 %p1, %t, 32;
+    @%p0 mbarrier.init.shared.b64 [bar], 1;
+    bar.sync 0;
+    @%p0 mbarrier.arrive.shared.b64 _, [bar];
+    mov.u64 %d1, 1;
+    @%p1 red.relaxed.cluster.shared.add.u64 [PLACE], %d1;"""
+INDEXED = """    mov.b64 %d1, n;
+    and.b32 %r1, %t, MASK;
+    mul.wide.u32 %d2, %r1, 4;
+    add.u64 %d1, %d1, %d2;
+    ld.param.u32 %r1, [%d1];"""
+GENERIC = """    setp.eq.u32 %p0, %t, 0;
+    mov.u64 %d1, of_SPACE;
+    cvta.SPACE.u64 %d1, %d1;
+    @%p0 st.u32 [%d1], 1;"""
+FILLED_PARTLY = """    and.b32 %r1, %t, MOST;
+    mov.u32 %r2, tile;
+    mad.lo.u32 %r2, %t, 16, %r2;
+    cp.async.cg.shared.global [%r2], [%x], 16, %r1;
+    cp.async.wait_all;"""
+SIGNED = """    ld.param.s32 %r1, [NAME];
+    setp.lt.s32 %p1, %r1, 0;
+    @%p1 st.global.u32 [%x+256], 0;"""
 TAKE = """    setp.ge.u32 %p1, %t, 128;
     @%p1 bra taken;
     setmaxnreg.inc.sync.aligned.u32 160;
@@ -171,6 +206,13 @@ CASES = {
     "registers that are given too late": Case(
         "WHEN", "WHEN", f"{GIVE}{TAKE}    bar.sync 0;", f"{TAKE}    bar.sync 0;\n{GIVE}", "hang", 256,
     ),
+    "registers of a part of a warpgroup": Case(TOGETHER, "THREADS", "128", "32", "divergent-setmaxnreg", 128),
+    "bytes of an mbarrier": Case(WRITTEN, "PLACE", "tile", "bar", "overwritten-mbarrier"),
+    "an atomic operation on an mbarrier": Case(ADDED, "PLACE", "tile", "bar", "overwritten-mbarrier"),
+    "parameters by an index": Case(INDEXED, "MASK", "0", "63", "out-of-bounds"),
+    "memory that is only read": Case(GENERIC, "SPACE", "global", "const", "read-only-write"),
+    "a copy of more bytes than there are": Case(FILLED_PARTLY, "MOST", "15", "31", "bad-copy-size"),
+    "a float that is not an integer": Case(SIGNED, "NAME", "m", "f", "out-of-bounds"),
     "a copy of half a line": Case(FILLED.replace("COUNT", "1"), "SIZE", "256", "24", "misaligned-access"),
 }  # fmt: skip
 
@@ -184,8 +226,33 @@ def test_misled(name: str) -> None:
         kernel = ptxlab.parse(case.text(word), "k.ptx")["k"]
         assume = ["len(x) == 64", "n < 64", *(["grid.x == 1"] if case.grid == 1 else [])]
         found = ptxlab.prove(kernel, block=block, assume=assume, replays=False)
-        args = [np.zeros(64, np.uint32), 5, 1]
+        args = [np.zeros(64, np.uint32), 5, 1, -1.0]
         ran = kernel.launch(case.grid, block, args, device="cpu", on_error="collect").diagnostics
         codes = {one.code for one in ran if is_ruled_out(one)}
         assert codes == (set() if word == case.right else {case.code})
         assert found.level == ("proved" if word == case.right else "not-proved"), str(found)
+
+
+@needs_solver
+def test_not_emulated() -> None:
+    """What an instruction does that no run shows is not known to a proof either."""
+    text = KERNEL.replace("8.6", "9.1").replace("sm_90a", "sm_100a")
+    for copy, level in (("cp", "proved"), ("multimem.cp", "not-proved")):
+        store = f"""    setp.ne.u32 %p1, %t, 0;
+    @%p1 ret;
+    {copy}.async.bulk.global.shared::cta.bulk_group [%x], [tile], 64;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;"""
+        kernel = ptxlab.parse(f"{text}{store}\n    ret;\n}}\n")["k"]
+        assert ptxlab.prove(kernel, block=32, assume=["len(x) == 16", "grid.x == 1"], replays=False).level == level
+
+
+@needs_solver
+def test_no_such_launch() -> None:
+    """Of a program that is wrong, and of blocks that no GPU takes, nothing is said to be proved."""
+    kernel = ptxlab.parse(KERNEL + "    ret;\n}\n")["k"]
+    with pytest.raises(ptxlab.KernelError, match="at most 1024 are possible"):
+        ptxlab.prove(kernel, block=2048)
+    wrong = ptxlab.parse(KERNEL + "    add.u32 %r1, %r2, %d1;\n    ret;\n}\n")["k"]
+    with pytest.raises(ptxlab.PtxError):
+        ptxlab.prove(wrong, block=32)

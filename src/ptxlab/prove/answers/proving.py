@@ -13,17 +13,20 @@ from typing import Any
 import numpy as np
 
 from ptxlab import author, ir
+from ptxlab.device.limits import check_cluster, check_launch
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.flow import Facts
 from ptxlab.ir.origin import Origins, line_span
+from ptxlab.launch.contexts import findings_of
 from ptxlab.measure import Launch
 from ptxlab.prove.execution.execution import Execution
 from ptxlab.prove.execution.maps import MAP_BYTES, at_byte
 from ptxlab.prove.execution.segments import UnsupportedError
 from ptxlab.prove.questions.objects import Object
 from ptxlab.prove.questions.questions import PATIENT, QUICK, Obligation
-from ptxlab.prove.terms.terms import AXES, LARGEST, CopiedBox, Terms, leaves
+from ptxlab.prove.terms.terms import AXES, LARGEST, CopiedBox, Terms, is_integer, leaves
 from ptxlab.prove.theories.solver import Clock, require_solver
+from ptxlab.report import PtxError
 
 from .contracts import Example, Names, grid_guesses, least_guesses, length_guesses, multiple_guesses, ranges_of
 from .possible import require_possible
@@ -80,6 +83,7 @@ def prove(
     extents = _extents(block)
     example = None if args is None else _example(function, args, _extents(grid or 1))
     blocks = _extents(cluster or function.required_cluster or 1)
+    _refuse(function, extents, shared, blocks)
     try:
         arrays = (once,) if isinstance(once, str) else tuple(once)
         asked = _Asked(bounds, arrays, initialized)
@@ -148,7 +152,8 @@ class _Proving:
         self._describe(execution)
         self._set_ranges(execution)
         pointers = {one.title for one in self.kernel.parameters if one.type.width == 64}  # also those that are not used
-        scalars = frozenset(one.title for one in self.kernel.parameters if one.title not in proof.objects.sizes)
+        integers = {one.title for one in self.kernel.parameters if is_integer(one)}
+        scalars = frozenset(integers - proof.objects.sizes.keys())
         arrays = frozenset(proof.objects.sizes) | pointers
         self.names = Names(scalars, arrays, self.block)
         self.base = self._formulas(self.assume)
@@ -230,7 +235,7 @@ class _Proving:
             proof.questions.ranges[f"%nctaid.{axis}"] = (1, most)
         said = ranges_of(self.assume)
         for parameter in self.kernel.parameters:
-            if parameter.title not in proof.objects.sizes:
+            if parameter.title not in proof.objects.sizes and is_integer(parameter):
                 proof.questions.ranges[parameter.title] = said.get(parameter.title, (0, LARGEST))
         for name in proof.objects.sizes:
             proof.questions.ranges[f"len({name})"] = (0, LARGEST)
@@ -378,7 +383,7 @@ class _Proving:
             found.append(" and ".join(f"grid.{axis} == 1" for axis in self.flat))
         if "x" not in self.flat:
             found.append("grid.x * block.x is less than 2^31")
-        if any(one.title not in proof.objects.sizes and one.type.kind in "usb" for one in self.kernel.parameters):
+        if any(one.title not in proof.objects.sizes and is_integer(one) for one in self.kernel.parameters):
             found.append("integer arguments are from 0 to 2^31 - 1")
         if proof.objects.sizes:
             sizes = ", ".join(f"{name} of {size}" for name, size in sorted(proof.objects.sizes.items()))
@@ -420,6 +425,16 @@ def _gaps(open: Sequence[Obligation]) -> list[Gap]:
         )
         found.setdefault((gap.kind, gap.lines, gap.about), gap)
     return list(found.values())
+
+
+def _refuse(kernel: ir.Function, block: tuple[int, int, int], shared: int, cluster: tuple[int, int, int]) -> None:
+    """Raise where the program is wrong, or no GPU would take such blocks: of launches that can't be, all is true."""
+    assert kernel.module is not None
+    wrong = [one for one in findings_of(kernel.module) if one.level == "error"]
+    if wrong:
+        raise PtxError(wrong)
+    check_launch(kernel.module, kernel, cluster, block, shared, None)
+    check_cluster(kernel.module, kernel, cluster, cluster, kernel.module.target)
 
 
 def _extents(given: int | Sequence[int]) -> tuple[int, int, int]:

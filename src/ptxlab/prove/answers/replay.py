@@ -20,6 +20,7 @@ MOST_BYTES = 1 << 26
 UNSAID = 1 << 20  # bytes of an array of whose length nothing is said
 UNORDERED = frozenset("data-race hang divergent-barrier missing-proxy-fence missing-tensor-fence".split())
 UNORDERED |= {"exited-block", "unstarted-block", "bad-barrier", "reinitialized-mbarrier", "bad-membermask"}
+UNORDERED |= {"overwritten-mbarrier", "divergent-setmaxnreg", "bad-copy-size", "read-only-write"}
 WRONG = UNORDERED | {"out-of-bounds", "misaligned-access"}
 """The errors that a proof rules out; those of `UNORDERED` whatever the lengths of arrays are."""
 

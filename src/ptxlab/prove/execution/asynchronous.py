@@ -13,7 +13,7 @@ from ptxlab.prove.terms.terms import FALSE, TRUE
 
 from .descriptors import matrix
 from .maps import coordinates_of, map_of
-from .segments import Here, Segment, UnsupportedError
+from .segments import ARRIVE, INITIALIZE, Here, Segment, UnsupportedError
 from .tensor_memory import TensorMemory
 
 if TYPE_CHECKING:
@@ -83,6 +83,9 @@ class Asynchronous:
         terms, size = self.terms, self._number(here, "size")
         if size is None:
             raise self._unsupported(here)
+        given = self.effects.operand(here, "read")
+        if given is not None and not 0 <= given.bounds[0] <= given.bounds[1] <= size:
+            raise UnsupportedError(here.at, f"the bytes that are read may be more than the {size} that are copied")
         for access in match.effects.accesses:
             read = self.effects.operand(here, "read") if access.kind == "load" else None  # of the size
             is_done = TRUE if read is None else terms.negated(terms.equal(read, linear(WORD, 0)))
@@ -172,7 +175,7 @@ class Asynchronous:
             raise self._unsupported(here)
         if names == {"initialize"}:
             count = self.effects.operand(here, "count")
-            address = self.effects.access(here, match, "a", "store", "shared", 8, "weak")
+            address = self.effects.access(here, match, "a", INITIALIZE, "shared", 8, "weak")
             self.notes.event("init", here, address=address, value=count)
             return here.segment
         parity = self.effects.operand(here, "parity")
@@ -186,7 +189,7 @@ class Asynchronous:
             bytes = self._number(here, "bytes") if "expect" in names else 0
             if bytes is None:
                 raise self._unsupported(here)
-            address = self.effects.access(here, match, "a", "update", "shared", 8, STRONG)
+            address = self.effects.access(here, match, "a", ARRIVE, "shared", 8, STRONG)
             self.notes.event("arrive", here, address=address, value=count or linear(WORD, 1), bytes=bytes)
             return here.segment
         raise self._unsupported(here)

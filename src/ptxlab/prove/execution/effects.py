@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ptxlab import ir
+from ptxlab.emulate.translate.refuse import reason_of
 from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import WORD
 from ptxlab.isa import Match
@@ -40,7 +41,7 @@ class Effects:
         """Note what an instruction does; the segment after it."""
         at = here.at
         match, text = self.facts.matches[at], self.facts.instructions[at].opcode.text
-        if match is None or match.effects.undefines:
+        if match is None or match.effects.undefines or reason_of(match.candidate) is not None:
             raise UnsupportedError(at, f"`{text}` is not followed")
         if self._is_plain(match):
             return here.segment
@@ -65,7 +66,7 @@ class Effects:
         if effects.steps:
             return self.asynchronous.happen(here._replace(segment=segment), match)
         for access in effects.accesses:
-            if access.space == "param" or access.kind not in ("load", "store", "update"):
+            if access.kind not in ("load", "store", "update") or self._is_parameter(at, access.space):
                 continue
             if access.is_async or access.bytes is None or (access.kind == "update" and effects.converges):
                 raise UnsupportedError(at, f"`{text}` is not followed")
@@ -75,6 +76,11 @@ class Effects:
             if access.kind == "store" and not effects.converges:  # lanes store parts of what others give
                 here.segment.accesses[-1].alike = self._alike.stored(at, match)
         return segment
+
+    def _is_parameter(self, at: int, space: str | None) -> bool:
+        """Whether what is accessed is a parameter at a constant place in it."""
+        writes = self.facts.effects.writes[at]
+        return space == "param" and any(self.facts.loaded_parameter(at, one) is not None for one in writes)
 
     def _is_synchronized(self, allocation: Allocation, path: Path) -> bool:
         """Whether all threads on a path have passed a barrier after an allocation."""

@@ -132,7 +132,7 @@ class Execution:
                 raise UnsupportedError(at, "the kernel is too long: loops that run turn by turn take too many steps")
             if self._clock.is_over:
                 raise UnsupportedError(at, "the time for the proof is over", "raise `--timeout`")
-            guard = self._registers.guard(at, state, path)
+            guard = self._registers.guard(at, state, path, loops)
             if guard == FALSE:
                 continue
             jump = instruction.opcode.jump

@@ -42,13 +42,13 @@ class Registers:
         self.is_synchronized: Callable[[Allocation, Path], bool] = lambda *_: False
         """Whether a barrier is between an allocation and a place on a path, at the moment."""
 
-    def guard(self, at: int, state: State, path: Path) -> Linear:
+    def guard(self, at: int, state: State, path: Path, loops: tuple[Loop, ...]) -> Linear:
         """Under which condition an instruction runs, given that its path is taken."""
         guard = self.facts.instructions[at].guard
         if guard is None:
             return TRUE
         assert isinstance(guard.register, ir.Register)
-        value = self.read(at, guard.register, guard.register.type, state, ())
+        value = self.read(at, guard.register, guard.register.type, state, loops)
         value = self.terms.negated(value) if guard.negated else value
         if all(one in path for one in conjuncts(value)):
             return TRUE

@@ -11,6 +11,7 @@ from ptxlab.prove.terms.terms import TRUE, Loop, conjuncts
 
 Path = tuple[Linear, ...]
 State = dict[int, Linear]
+INITIALIZE, ARRIVE = "initialize", "arrive"  # kinds of accesses to mbarriers; a wait is a load
 
 
 class UnsupportedError(Exception):

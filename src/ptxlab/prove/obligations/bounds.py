@@ -14,6 +14,7 @@ from ptxlab.prove.theories.lemmas import extents, multiples, products
 from ptxlab.prove.theories.polynomials import Poly
 from ptxlab.prove.theories.solver import z3
 
+READ_ONLY = ("const", "param")
 Asked = Callable[..., tuple[str, Any]]
 """Asks of a group in so many milliseconds, and perhaps for a model: what the solver says, and the model."""
 
@@ -53,6 +54,8 @@ class Bounds:
         access, lowest = group.first, group.distances[0][0]
         highest = max(distance + access.bytes for distance, _ in group.distances) - lowest
         about = f"{group.object.name} in bounds"
+        if group.object.space in READ_ONLY and access.writes:
+            return obligation("bounds", group.lines, about, False, "", "memory that kernels only read is written")
         low, high = group.offset.bounds
         if group.object.bytes is not None and low >= 0 and high + highest <= group.object.bytes:
             return Obligation("bounds", group.lines, "proved", about, argument="ranges")

@@ -11,7 +11,7 @@ from ptxlab.flow.expressions import COUNTER, Linear, linear
 from ptxlab.flow.symbolic import LONG
 from ptxlab.prove.execution.execution import Execution
 from ptxlab.prove.execution.registers import CONSTANT
-from ptxlab.prove.execution.segments import Access
+from ptxlab.prove.execution.segments import ARRIVE, INITIALIZE, Access
 from ptxlab.prove.questions.copies import FREE, PHASED, pending
 from ptxlab.prove.questions.intervals import Pair, Reached, intervals
 from ptxlab.prove.questions.objects import Group, Objects
@@ -90,7 +90,7 @@ class Races:
         """Show the same in any turns of two accesses: of those that phases complete, and of the asynchronous proxy.
 
         What threads write must be known to that proxy before it accesses the same bytes. What is loaded as memory that
-        does not change, no thread writes, before or after.
+        does not change, no thread writes, before or after. Where an mbarrier is, none writes after it is initialized.
         """
         any_turns = [Reached(one, dict.fromkeys(one.segment.loops, FREE)) for one in self.objects.accesses]
         for one, other in _conflicting(self.objects.groups(any_turns)):
@@ -101,7 +101,8 @@ class Races:
                 lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
                 yield Obligation("race tensor", lines, "proved", about, argument="they are executed in their order")
             elif (is_tensor or any(group.first.unit in PHASED for group in (one, other)) or _meet(one, other)
-                  or _is_constant(one, other)):  # fmt: skip
+                  or _is_constant(one, other) or _damages(one.first, other.first)
+                  or _damages(other.first, one.first)):  # fmt: skip
                 yield self.race(one, other, pair, milliseconds)
 
     def _is_in_order(self, one: Group, other: Group) -> bool:
@@ -144,6 +145,8 @@ class Races:
         if pair.same_block and pair.start is None and _meet(one, other):
             where = "threads and the asynchronous proxy, which wants a `fence.proxy.async`"
         where = "writes and `.nc` loads, in any order" if _is_constant(one, other) else where
+        if _damages(one.first, other.first) or _damages(other.first, one.first):
+            where = "an mbarrier and what else is written there"
         about = f"no race on {one.object.name} between {where}"
         lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
         over = self.questions.in_time(kind, lines, about)
@@ -191,7 +194,7 @@ class Races:
             (own.orders.depth, number, before)
             for own in self.completions
             for number, (first, second) in enumerate(((a, b), (b, a)))
-            if not _is_freed(first) or _is_freed(second)  # nothing may come after that
+            if not (_is_freed(first) and not _is_freed(second)) and not _damages(second, first)  # may not come after it
             for before in own.before(first, second, same_thread=same)
         ]
         return [*later, *found]
@@ -327,6 +330,12 @@ def _are_apart(one: Group, other: Group) -> bool:
 def _is_freed(access: Access) -> bool:
     """Whether tensor memory is freed."""
     return access.space == "tensor" and access.kind == "store" and not access.unit
+
+
+def _damages(access: Access, mbarrier: Access) -> bool:
+    """Whether an access, once an mbarrier is initialized, would leave there what its own instructions do not."""
+    is_own = access.kind in (INITIALIZE, ARRIVE) or access.unit == "phase"
+    return mbarrier.kind == INITIALIZE and access.writes and not is_own
 
 
 def _terms(group: Group) -> list[Linear]:

@@ -1,5 +1,7 @@
 """That a warp which waits for registers gets them: enough are given back, by warps that do not wait for it before.
 
+All warps of a warpgroup must change their number together.
+
 A block starts with as many registers for each warp as the header of its kernel says. Here each warp changes that number
 once at most, outside of loops, and either all that do come to it or none.
 """
@@ -15,17 +17,26 @@ from ptxlab.prove.execution.threads import Threads
 from ptxlab.prove.questions.questions import Obligation, obligation
 
 RAISE, LOWER = "raise", "lower"
+WARPGROUP = 128  # threads
 WAITS = ("wait", "part", "barrier")
 
 
 def show_registers(execution: Execution) -> Iterator[Obligation]:
-    """Show that no warp waits for registers for ever."""
+    """Show that no warp waits for registers for ever, and that those of a warpgroup change their number together."""
     changes = [event for event in execution.notes.events if event.kind in (RAISE, LOWER)]
+    threads = Threads(execution.terms)
+    places = {event: threads.mask(event.path, event.at) for event in changes}
+    blocks = [threads.of_rank(rank) for rank in range(execution.terms.ranks)]
+    groups = [own & (((1 << WARPGROUP) - 1) << number * threads.own + first)
+              for number, own in enumerate(blocks) for first in range(0, threads.own, WARPGROUP)]  # fmt: skip
+    for event, (mask, _) in places.items():
+        is_whole = all(mask & group in (0, group) for group in groups)
+        about = "the warps of a warpgroup change their number of registers together"
+        yield obligation("registers", (event.line,), about, is_whole, "counted", "it may be some of them only")
     start = registers_at_start(execution.facts.function)
     if start is None or all(event.kind == LOWER for event in changes):
         return  # where the header says no number, the instruction has no effect
-    threads, start = Threads(execution.terms), -(-start // 8) * 8
-    places = {event: threads.mask(event.path, event.at) for event in changes}
+    start = -(-start // 8) * 8
     seen = left = 0
     for event, (mask, others) in places.items():
         if mask & seen or event.loops or set(others) != set(places[changes[0]][1]):

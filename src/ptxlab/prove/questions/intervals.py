@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ptxlab.flow.expressions import PARAMETER, SPECIAL, Atom, Linear, linear
 from ptxlab.prove.execution.segments import Access, Path, Segment
-from ptxlab.prove.terms.terms import Loop, Symbol, Terms, is_uniform, leaves
+from ptxlab.prove.terms.terms import Loop, Symbol, Terms, is_integer, is_uniform, leaves
 
 from .copies import FREE, Pending, pending
 
@@ -188,7 +188,11 @@ def loops_of(values: Sequence[Linear]) -> set[Loop]:
 
 
 def _parameter(atom: Atom) -> str:
+    """The variable of a parameter: by its name only where it is the integer that assumptions are about."""
     assert isinstance(atom.detail, tuple)
     variable, offset = atom.detail
-    name = f"{variable.title}+{offset}" if offset else str(variable.title)
-    return name if atom.type.width == variable.type.width else f"{name}:{atom.type.width}"
+    kinds, widths = atom.type.kind + variable.type.kind, {atom.type.width, variable.type.width}
+    is_whole = not offset and len(widths) == 1 and (min(widths) >= 32 or "s" not in kinds)
+    if is_whole and is_integer(variable):
+        return str(variable.title)
+    return f"{variable.title}+{offset}:{atom.type.name}"

@@ -515,6 +515,11 @@ def without_rank(address: Linear) -> tuple[Linear, Linear | None]:
     return without(address, atom), atom.parts[0]
 
 
+def is_integer(variable: ir.Variable) -> bool:
+    """Whether a parameter is an integer, and not a struct."""
+    return variable.type.kind in "usb" and not variable.dimensions
+
+
 def is_size(atom: Atom) -> bool:
     """Whether it is a number that all threads of a grid have: a parameter, or an extent of the grid."""
     return atom.kind == PARAMETER or (atom.kind == SPECIAL and str(atom.detail).startswith("%nctaid"))
