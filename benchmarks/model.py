@@ -8,8 +8,9 @@ under `torch.compile`; theirs is the same in torch under `torch.compile` in MODE
 `torch._grouped_mm`. A training step is forward, backward and the gradients of all weights. Decode is one token of each
 sequence, whose cache has 2,048 positions, in a CUDA graph. Contenders take turns; the difference of both answers is in
 the file. MODE is "max-autotune-no-cudagraphs" unless given, which tries products of its own and takes minutes. A CASE
-is a size, `1`, `8` or `64` of decode and `1×300`, `1×2048` or `2×4096` of the others, in the order to be measured, each
-of all models; the file is written after each, so that a run can be ended at any time.
+is a size, `1`, `8` or `64` of decode and `1×300`, `1×2048` or `2×4096` of the others, in the order to be measured, of
+all models, or of those whose name begins with what is before a colon: `Mixtral:8`. The file is written after each, so
+that a run can be ended at any time.
 """
 
 from __future__ import annotations
@@ -277,10 +278,12 @@ def main() -> None:
 
     backends = torch.nn.attention.SDPBackend
     with torch.nn.attention.sdpa_kernel([backends.CUDNN_ATTENTION, backends.FLASH_ATTENTION], set_priority=True):
-        blocks = {name: Block(torch, model) for name, model in MODELS.items()}
+        blocks: dict[str, Block] = {}
         for case in sys.argv[3:] or CASES:
-            for name, block in blocks.items():
-                match [int(one) for one in case.split("×")]:
+            start, _, size = case.rpartition(":")
+            for name in (one for one in MODELS if one.startswith(start)):
+                block = blocks.setdefault(name, Block(torch, MODELS[name]))
+                match [int(one) for one in size.split("×")]:
                     case [batch]:
                         add(name, measure_decode(torch, block, mode, batch))
                     case [batch, length]:
