@@ -30,7 +30,7 @@ from tests.prove.pool import results
 from tests.prove.programs import make
 
 TIMEOUT = 30  # seconds of a proof
-EVERY = 100  # kernels, after which the numbers so far are written
+EVERY = 10  # kernels, after which the numbers so far are written
 UNWRITTEN = "uninitialized-read"
 LAUNCHES = ((1, 0), (1, 3), (1, 8), (2, 13), (2, 16), (3, 24), (3, 17))
 EXPLORED = ((1, 8), (2, 13))
@@ -175,7 +175,7 @@ def joined(paths: list[Path]) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update(part["counts"])
-    return {"counts": counts, "parts": parts}
+    return {"counts": counts, "wrong": [row for part in parts for row in part["wrong"]], "parts": parts}
 
 
 def main() -> None:
@@ -195,12 +195,13 @@ def main() -> None:
     each = -(-given.mutants * 4 // given.kernels)  # at least a quarter is proved
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
+    wrong: list[dict[str, Any]] = []
     seeds = [(given.first + number, each) for number in range(given.kernels)]
 
     def write() -> None:
         if given.output is not None:
             written = {"commit": commit(), "processor": platform.machine(), "counts": counts, "first": given.first,
-                       "proved mutants": rows}  # fmt: skip
+                       "wrong": wrong, "proved mutants": rows}  # fmt: skip
             given.output.write_text(json.dumps(written, indent=1) + "\n")
 
     for number, found in enumerate(results(judge, seeds, given.processes, given.seconds), 1):
@@ -211,6 +212,7 @@ def main() -> None:
             counts[f"{kind} once"] += row.get("once", False)
             if row.get("wrong"):
                 counts["contradiction"] += 1
+                wrong.append(row)
                 print(f"proved, but wrong: {row}", flush=True)
             if kind == "mutant" and row["level"] == "proved":
                 rows.append(row)
