@@ -29,8 +29,8 @@ from ptxlab.schedule.waves import RATES, Rates, waves
 EVIDENCE = Path(__file__).parent.parent / "evidence"
 JUDGED = [EVIDENCE / "scheduled_tensor_gemm_judged.json", EVIDENCE / "scheduled_gemm_judged.json"]
 SCHEDULES: dict[str, Mapping[str, Schedule]] = {
-    "bf16": {n: of_tensor_cores.make(*t) for n, t in of_tensor_cores.TILES.items()},
-    "f32": {name: made() for name, made in of_threads.TILES.items()},
+    "bf16": of_tensor_cores.PRODUCT.tiles,
+    "f32": of_threads.PRODUCT.tiles,
 }
 SOFT = 0.04  # by how much, as a logarithm, one that is chosen may seem slower, where the choice is made softly
 WEIGHT = 0.15  # of what is wrong with the times themselves

@@ -4,14 +4,14 @@
 
 needs an H200. Tiles at random sizes, whose extents are drawn log-uniformly from 64 to 8192; n and k are multiples
 of 16. cuBLAS is `torch._scaled_mm` with scales of one and fast accumulation, as tensor cores add by themselves.
-Contenders and times are as in `scheduled_tensor_gemm.py`.
+`scheduled_products.py` says how.
 """
 
 # ruff: noqa: F821, UP037 - the names of sizes and loops are those of the algorithm
 
 from __future__ import annotations
 
-from scheduled_gemm import measured, random_sizes
+from scheduled_products import Product, Row, measure_all, options, random_rows
 
 from ptxlab.schedule import Schedule, algorithm, bf16, e4m3, schedule
 
@@ -47,13 +47,12 @@ TILES = {
 }
 
 
+PRODUCT = Product("e4m3", TOLERANCE, 16, {name: make(*tile) for name, tile in TILES.items()})
+
+
 def main() -> None:
-    given, row, finish = measured(__doc__, "e4m3", TOLERANCE)
-    tiles = {name: make(*tile) for name, tile in TILES.items()}
-    row("large", tiles, 4096, 4096, 4096)
-    for size in random_sizes(given, multiple=16):
-        row("random", tiles, *size)
-    finish()
+    given = options(__doc__).parse_args()
+    measure_all(given, PRODUCT, [Row("large", PRODUCT.tiles, (4096, 4096, 4096)), *random_rows(given, PRODUCT)])
 
 
 if __name__ == "__main__":

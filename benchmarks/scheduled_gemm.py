@@ -1,36 +1,21 @@
 """The product of f32 matrices by schedules: each adds a step to the one before, beside cuBLAS.
 
-    python benchmarks/scheduled_gemm.py FILE [--sizes 20] [--seconds 300] [--seed 1] [--variants]
+    python benchmarks/scheduled_gemm.py FILE [--sizes 20] [--seconds 300] [--seed 1] [--processes 6] [--variants]
 
 needs an H200. All schedules at 4096 x 4096 x 4096; the last, with several tiles, at random sizes, of which extents are
-drawn log-uniformly from 64 to 8192. cuBLAS is what torch calls, without TF32. Contenders take turns, each captured in
-a graph; before each sample, the L2 cache is filled with other data. Every answer is checked first.
+drawn log-uniformly from 64 to 8192. cuBLAS is what torch calls, without TF32. `scheduled_products.py` says how.
 """
 
 # ruff: noqa: F821, UP037 - the names of sizes and loops are those of the algorithm
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
-import random
-import statistics
-import time
-from collections.abc import Iterator
-from datetime import date
-from pathlib import Path
-from typing import Any
+from scheduled_products import Product, Row, measure_all, options, random_rows
 
-from random_sizes import Bench
-
-from ptxlab.measure.data import poison
-from ptxlab.measure.machine import commit, describe, require_torch
 from ptxlab.schedule import Schedule, algorithm, f32, schedule
-from ptxlab.schedule.waves import waves
 
 TOLERANCE = 1e-5  # of the norm of what is expected
-ROUNDS = 9
+CUBE = (4096, 4096, 4096)
 
 
 @algorithm
@@ -162,112 +147,19 @@ TILES = {
 """Tiles of blocks, which share a sum in clusters; a thread has 64 elements, or 16 where few blocks have a long sum."""
 
 
-def measure(
-    bench: Bench, schedules: dict[str, Schedule], m: int, n: int, k: int, type: str, tolerance: float
-) -> dict[str, Any]:
-    """The times of schedules and of cuBLAS, in microseconds; B is n by k where tensor cores multiply."""
-    torch = bench.torch
-    kind = {"f32": torch.float32, "bf16": torch.bfloat16, "e4m3": torch.float8_e4m3fn}[type]
-    a = torch.randn((m, k), device="cuda").to(kind)
-    b = torch.randn((k, n) if type == "f32" else (n, k), device="cuda").to(kind)
-    right = b if type == "f32" else b.T
-    c = torch.empty((m, n), device="cuda", dtype=torch.bfloat16 if type == "e4m3" else kind)
-    expected = a.float().double() @ right.float().double()
-    one = torch.ones((), device="cuda")
-
-    def library() -> None:
-        if type == "e4m3":
-            torch._scaled_mm(a, right, one, one, out_dtype=torch.bfloat16, use_fast_accum=True, out=c)
-        else:
-            torch.matmul(a, right, out=c)
-
-    runs = {"cuBLAS": bench.record(library)}
-    wrong = {}
-    for name, made in schedules.items():
-        run = made.launch_of(a, b, c).prepare(bench.stream).launch
-        poison(torch, c)
-        run()
-        torch.cuda.synchronize()
-        error = bench.error(c, expected)
-        if error <= tolerance:
-            runs[name] = bench.record(run)
-        else:
-            wrong[name] = error
-    samples: dict[str, list[float]] = {}
-    bench.turns(runs, 1, {})
-    bench.turns(runs, ROUNDS, samples)
-    return {"m": m, "n": n, "k": k, "us": samples, "wrong": wrong}
-
-
-def measured(about: str | None, type: str, tolerance: float) -> tuple[argparse.Namespace, Any, Any]:
-    """The options of a benchmark, what measures one size and writes the file, and what prints the end."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--sizes", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=300.0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--variants", action="store_true")
-    parser.add_argument("--quick", action="store_true", help="only the last two steps")
-    parser.add_argument("--most", type=int, default=99, help="schedules of a random size, those estimated fastest")
-    given = parser.parse_args()
-    torch = require_torch()
-    torch.backends.cuda.matmul.allow_tf32 = False
-    bench = Bench(torch)
-    torch.cuda.set_stream(bench.stream)
-    found: dict[str, Any] = {"date": date.today().isoformat(), "commit": commit(), **describe(torch), "rows": []}
-    ratios: dict[str, list[float]] = {"the best schedule": [], "the one that is chosen": []}
-
-    def row(name: str, schedules: dict[str, Schedule], *size: int) -> None:
-        chosen = ""
-        if name == "random":
-            named = dict(zip("mnk", size, strict=True))
-            order = sorted(schedules, key=lambda name: waves(schedules[name], named))
-            schedules = {name: schedules[name] for name in order[: given.most]}
-            chosen = order[0]
-        one = {"what": name, "chosen": chosen, **measure(bench, schedules, *size, type, tolerance)}
-        found["rows"].append(one)
-        given.file.write_text(json.dumps(found, indent=1))
-        medians = {contender: statistics.median(times) for contender, times in one["us"].items()}
-        library = medians["cuBLAS"]
-        for contender, median in medians.items():
-            mark = " (chosen)" if contender == chosen else ""
-            print(f"{name} {size} {contender:34} {median:10.1f} us, {library / median:.3f} of cuBLAS{mark}", flush=True)
-        if one["wrong"]:
-            print("wrong:", one["wrong"], flush=True)
-        if name == "random":
-            ratios["the best schedule"].append(library / min(t for n, t in medians.items() if n != "cuBLAS"))
-            if chosen:
-                ratios["the one that is chosen"].append(library / medians[chosen])
-
-    def finish() -> None:
-        for what, each in ratios.items():
-            if each:
-                mean = math.exp(statistics.mean(map(math.log, each)))
-                print(f"{len(each)} random sizes: {what} has {mean:.3f} of cuBLAS, worst {min(each):.3f}")
-
-    return given, row, finish
-
-
-def random_sizes(given: argparse.Namespace, multiple: int = 1) -> Iterator[list[int]]:
-    """Extents m, n and k, drawn log-uniformly, while there is time; n and k are multiples of a number."""
-    chance, end = random.Random(given.seed), time.time() + given.seconds
-    for _ in range(given.sizes):
-        if time.time() > end:
-            return
-        m, n, k = (round(math.exp(chance.uniform(math.log(64), math.log(8192)))) for _ in range(3))
-        yield [m, n // multiple * multiple, k // multiple * multiple]
+PRODUCT = Product("f32", TOLERANCE, 1, {name: make() for name, make in TILES.items()})
 
 
 def main() -> None:
-    given, row, finish = measured(__doc__, "f32", TOLERANCE)
+    parser = options(__doc__)
+    parser.add_argument("--variants", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="only the last two steps")
+    given = parser.parse_args()
     steps = dict(list(STEPS.items())[-2:]) if given.quick else STEPS
-    row("steps", {name: make() for name, make in steps.items()}, 4096, 4096, 4096)
+    rows = [Row("steps", {name: make() for name, make in steps.items()}, CUBE)]
     if given.variants:
-        row("variants", {name: make() for name, make in VARIANTS.items()}, 4096, 4096, 4096)
-    tiles = {name: make() for name, make in TILES.items()}
-    for size in random_sizes(given):
-        row("random", tiles, *size)
-    finish()
+        rows.append(Row("variants", {name: make() for name, make in VARIANTS.items()}, CUBE))
+    measure_all(given, PRODUCT, [*rows, *random_rows(given, PRODUCT)])
 
 
 if __name__ == "__main__":

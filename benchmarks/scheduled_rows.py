@@ -122,28 +122,27 @@ def evicting(made: dict[str, Schedule], *arrays: str, which: str = "first") -> d
     return {f"{name}, {named}": getattr(one.copy(), f"evict_{which}")(*arrays) for name, one in made.items()}
 
 
-def by_tiles(down: int, across: int, rows: int = 0, group: int = 0) -> Schedule:
-    """Tiles go through shared memory, so that reads and writes are of whole rows; so many rows of tiles at a time."""
+def by_tiles(down: int, across: int, rows: int = 0, order: str = "ij") -> Schedule:
+    """Tiles go through shared memory, so that reads and writes are of whole rows; `order` is that of blocks."""
     s = schedule(transpose)
-    s.tile(i=rows or across, j=across).blocks()
+    s.tile(i=rows or across, j=across).blocks(*order)
     s.tile(j=down).threads().threads("i")
-    s.stage("x", in_="shared", at="", pad=1)
-    return s.raster(group) if group else s
+    return s.stage("x", in_="shared", at="", pad=1)
 
 
-def by_vectors(each: int) -> Schedule:
-    """The same, and a thread stores four elements at once."""
+def by_vectors(rows: int, columns: int, each: int, order: str = "ij") -> Schedule:
+    """Accesses to global memory are of 16 bytes, those to shared memory single elements, without bank conflicts."""
     s = schedule(transpose)
-    s.tile(i=64, j=64).blocks()
-    s.tile(i=4, j=each).threads("j.1", "i.1")
-    s.unroll("j", "i")
-    return s.stage("x", in_="shared", at="", pad=1).vectorize("y", 4)
+    s.tile(i=rows, j=columns).blocks(*order)
+    s.tile(i=32).tile(i=4, j=columns // each)
+    s.threads("i.1", "j.2", "i.2").unroll("j.1", "i.3")
+    return s.stage("x", in_="shared", at="", pad=1).vectorize("x", "y", 4)
 
 
-def by_turned(down: int, across: int, each: int) -> Schedule:
+def by_turned(down: int, across: int, each: int, order: str = "ij") -> Schedule:
     """Accesses are of 16 bytes: a tile is transposed as it is copied to shared memory, without bank conflicts."""
     s = schedule(transpose)
-    s.tile(i=down, j=across).blocks()
+    s.tile(i=down, j=across).blocks(*order)
     s.tile(i=4, j=each).threads("j.1", "i.1").reorder("j", "i").unroll("j")
     s.stage("x", in_="shared", at="", transposed=True, pad=4).stage("x", in_="registers", at="")
     return s.vectorize("x", "y", 4)
@@ -180,20 +179,25 @@ def row_sums(m: int, n: int) -> dict[str, Schedule]:
 
 
 def transposes(m: int, n: int) -> dict[str, Schedule]:
-    """Single elements, or 16 bytes; tiles in several orders; what was written, or what was read, leaves L2 first."""
-    made = {"8 rows, 32 x 32": by_tiles(8, 32)}
-    made |= {f"8 rows, 32 x 32, raster {group}": by_tiles(8, 32, 0, group) for group in (2, 4, 16)}
-    made |= {
-        f"{down} rows, {rows} x {across}": by_tiles(down, across, rows)
-        for down, rows, across in ((4, 32, 32), (8, 64, 32), (16, 64, 32), (8, 32, 64), (16, 32, 64), (16, 64, 64))
-    }
-    small = {"8 rows, 32 x 32": by_tiles(8, 32), "8 rows, 32 x 32, raster 4": by_tiles(8, 32, 0, 4)}
-    for arrays, which in ((("x",), "first"), (("x",), "last"), (("y",), "first"), (("y",), "last")):
-        made |= evicting(small, *arrays, which=which)
-    made |= evicting(evicting({"8 rows, 32 x 32": by_tiles(8, 32)}, "x"), "y", which="last")
-    made |= evicting(evicting({"8 rows, 32 x 32": by_tiles(8, 32)}, "y"), "x", which="last")
-    turned = {"turned, 64 x 64, 4 each": by_turned(64, 64, 4)}
-    return made | evicting(turned, "x", which="last")
+    """Single elements, or 16 bytes; blocks along rows of x or of y; cache policies for what is read or written."""
+    made: dict[str, Schedule] = {}
+    for order in ("ij", "ji"):
+        made |= {
+            f"{order}, {down} rows, {rows} x {across}": by_tiles(down, across, rows, order)
+            for down, rows, across in ((8, 32, 32), (8, 64, 32), (16, 64, 32), (16, 32, 64))
+        }
+        made |= {
+            f"{order}, vectors, {rows} x {columns}, {each} each": by_vectors(rows, columns, each, order)
+            for rows, columns, each in ((32, 32, 2), (64, 32, 2), (64, 32, 4), (64, 64, 4), (32, 64, 4), (128, 32, 4))
+        }
+        made |= {
+            f"{order}, turned, {rows} x {columns}, {each} each": by_turned(rows, columns, each, order)
+            for rows, columns, each in ((32, 32, 2), (64, 32, 2), (64, 64, 2), (64, 64, 4), (32, 64, 2), (128, 32, 4))
+        }
+    for one in ("ij, 8 rows, 32 x 32", "ji, vectors, 64 x 32, 2 each", "ji, turned, 64 x 32, 2 each"):
+        for arrays, which in ((("x",), "first"), (("x",), "last"), (("y",), "first"), (("y",), "last")):
+            made |= evicting({one: made[one]}, *arrays, which=which)
+    return made
 
 
 def gemvs(m: int, n: int) -> dict[str, Schedule]:

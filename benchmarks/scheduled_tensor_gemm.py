@@ -1,18 +1,17 @@
 """The product of bf16 matrices on tensor cores by schedules, beside cuBLAS.
 
-    python benchmarks/scheduled_tensor_gemm.py FILE [--sizes 20] [--seconds 300] [--seed 1]
+    python benchmarks/scheduled_tensor_gemm.py FILE [--sizes 20] [--seconds 300] [--seed 1] [--processes 6]
 
 needs an H200. Each step at 4096 x 4096 x 4096; stream-K where tiles do not come out even; then all tiles at random
 sizes, whose extents are drawn log-uniformly from 64 to 8192; n and k are multiples of 8. `choose` says which a product
-gets, without measuring; beside it is the best of all. cuBLAS is what torch calls. Contenders take turns, each
-captured in a graph; before each sample, the L2 cache is filled with other data. Every answer is checked first.
+gets, without measuring; beside it is the best of all. cuBLAS is what torch calls. `scheduled_products.py` says how.
 """
 
 # ruff: noqa: F821, UP037 - the names of sizes and loops are those of the algorithm
 
 from __future__ import annotations
 
-from scheduled_gemm import measured, random_sizes
+from scheduled_products import Product, Row, measure_all, options, random_rows
 
 from ptxlab.schedule import Schedule, algorithm, bf16, schedule
 
@@ -76,6 +75,7 @@ UNEVEN = {
     "persistent, 128x128": lambda: persistent(128, 128, 6),
     "stream_k, 128x128": lambda: stream_k(128, 128, 6),
 }
+UNEVEN_SIZES = ((2048, 2560, 4096), (4096, 4096, 4096), (1024, 2304, 8192), (256, 512, 16384))
 TILES = {
     "128x256": (128, 256, 4, 1),
     "256x128": (256, 128, 4, 1),
@@ -108,16 +108,22 @@ def make(rows: int, columns: int, stages: int, blocks: int) -> Schedule:
     return found.persistent() if blocks == 1 and stages * 128 * (rows + columns) > 100_000 else found
 
 
+PRODUCT = Product(
+    "bf16",
+    TOLERANCE,
+    8,
+    {name: make(*tile) for name, tile in TILES.items()} | {name: stream_k(*tile) for name, tile in STREAM_K.items()},
+)
+
+
 def main() -> None:
-    given, row, finish = measured(__doc__, "bf16", TOLERANCE)
+    parser = options(__doc__)
+    parser.add_argument("--quick", action="store_true", help="only the last two steps")
+    given = parser.parse_args()
     steps = dict(list(STEPS.items())[-2:]) if given.quick else STEPS
-    row("steps", {name: made() for name, made in steps.items()}, 4096, 4096, 4096)
-    for size in ((2048, 2560, 4096), (4096, 4096, 4096), (1024, 2304, 8192), (256, 512, 16384)):
-        row("uneven", {name: made() for name, made in UNEVEN.items()}, *size)
-    tiles = {name: make(*tile) for name, tile in TILES.items()} | {n: stream_k(*tile) for n, tile in STREAM_K.items()}
-    for size in random_sizes(given, multiple=8):
-        row("random", tiles, *size)
-    finish()
+    rows = [Row("steps", {name: made() for name, made in steps.items()}, (4096, 4096, 4096))]
+    rows += [Row("uneven", {name: made() for name, made in UNEVEN.items()}, size) for size in UNEVEN_SIZES]
+    measure_all(given, PRODUCT, [*rows, *random_rows(given, PRODUCT)])
 
 
 if __name__ == "__main__":

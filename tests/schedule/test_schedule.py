@@ -12,7 +12,7 @@ import pytest
 
 import ptxlab
 from ptxlab.report import KernelError, PtxError
-from ptxlab.schedule import Schedule, algorithm, f32, schedule
+from ptxlab.schedule import Schedule, algorithm, bf16, f32, s8, schedule
 from tests.schedule.algorithms import (
     ALGORITHMS,
     causal_sums,
@@ -76,6 +76,18 @@ def test_rows_that_are_half_of_a_vector(n, width):
     text = str(s.launch_of(*s.arguments({"m": 17, "n": n, "k": 18})).kernel)
     assert set(re.findall(r"cp\.async\.c.*\], (\d+)", text)) == {"4", str(4 * int(width[2:] or 1))}
     assert f"st.global{width}.b32" in text
+
+
+@algorithm
+def halves(x: bf16["m", "n"], y: f32["n", "m"]):
+    for i, j in grid(m, n):
+        y[j, i] = x[i, j]
+
+
+@algorithm
+def bytes_of_rows(x: s8["m", "n"], y: f32["n", "m"]):
+    for i, j in grid(m, n):
+        y[j, i] = x[i, j]
 
 
 @algorithm
@@ -256,6 +268,40 @@ def test_a_transposed_copy_has_accesses_of_16_bytes_and_no_bank_conflicts():
     banks = s.banks().text()
     assert "x, stores of 4 bytes a lane: 1 wavefront a warp, 1 without" in banks
     assert "x, loads of 16 bytes a lane: 4 wavefronts a warp, 4 without" in banks
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_rows_of_an_odd_number_of_elements_are_copied_by_vectors(transposed):
+    """Each load is of 16 bytes, whose elements are stored one by one, by lanes that share no bank."""
+    s = schedule(transpose).tile(i=32, j=64).blocks().tile(i=4, j=16).threads("j.2", "i.1").unroll("j.1", "i.2")
+    s.stage("x", in_="shared", at="", transposed=transposed, pad=1).vectorize("x", "y", 4)
+    text = str(s.check(seeds=1, symbolic=False).kernel(m=32, n=64))
+    assert [text.count(one) for one in ("ld.global.v4", "st.shared.b32", "ld.shared.f32", "st.global.v4")] == [
+        4,
+        16,
+        16,
+        4,
+    ]
+    banks = s.banks().text()
+    assert "x, stores of 4 bytes a lane: 1 wavefront a warp, 1 without" in banks
+    assert "x, loads of 4 bytes a lane: 1 wavefront a warp, 1 without" in banks
+
+
+@pytest.mark.parametrize(
+    ("made", "pad", "vector", "stored"),
+    [
+        (halves, 2, 8, "st.shared.b32"),
+        (halves, 4, 8, "st.shared.v2.b32"),
+        (halves, 1, 8, "st.shared.b16"),
+        (bytes_of_rows, 2, 16, "st.shared.b16"),
+        (bytes_of_rows, 1, 2, "st.shared.b8"),
+    ],
+)
+def test_a_vector_is_stored_in_parts_where_rows_are_shorter_than_a_multiple(made, pad, vector, stored):
+    s = schedule(made).tile(i=8, j=32).blocks().tile(i=2, j=2).threads()
+    s.stage("x", in_="shared", at="", pad=pad).vectorize("x", vector)
+    s.check(seeds=1, symbolic=False, m=20, n=64).check(seeds=1, symbolic=False, m=9, n=37)
+    assert set(re.findall(r"st\.shared\S*", str(s.kernel(m=8, n=32)))) == {stored}
 
 
 def test_a_refused_step_leaves_the_schedule_as_it_was():

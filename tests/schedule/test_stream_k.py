@@ -1,5 +1,6 @@
 """Stream-K: tiles of which several blocks have pieces, that each synchronization is needed, and what is refused."""
 
+# ruff: noqa: F821, UP037 - the names of sizes and loops are those of the algorithms
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from ptxlab.report import PtxError
-from ptxlab.schedule import Schedule, choose, launching, schedule
+from ptxlab.schedule import Schedule, algorithm, bf16, choose, f32, launching, schedule
 from tests.estimate.test_estimate import needs_tools
 from tests.schedule import test_multicast, test_tcgen05
 from tests.schedule.removals import changed, not_found
@@ -77,6 +78,26 @@ def test_blocks_share_tiles():
     assert workspace.any()
     assert not workspace[-4 * 4 :].view(np.uint32).any()  # flags are for the next launch
     assert not launch.run(device="cpu").diagnostics
+
+
+@algorithm
+def in_full(a: bf16["m", "k"], b: bf16["n", "k"], c: f32["m", "n"]):
+    for i, j in grid(m, n):
+        c[i, j] = sum(a[i, x] * b[j, x] for x in range(k))
+
+
+@pytest.mark.parametrize(("tiles", "whole"), [(4, 0), (9, 0), (10, 5), (13, 5), (17, 10)])
+def test_only_the_tiles_of_less_than_two_waves_are_shared(tiles, whole):
+    """The others are added up in the order in which one block adds."""
+    s = schedule(in_full).tile(i=64, j=16).blocks().tile(x=16).tensorize("wgmma")
+    s.stage("a", "b", in_="shared", swizzle="32B").pipeline(stages=3, by="tma").specialize().raster(1)
+    a, b, c = s.arguments({"m": 64, "n": 16 * tiles, "k": 16 * 7})
+    shared = np.empty_like(c)
+    s.copy().persistent().launch(a, b, c, device="cpu")
+    s.copy().stream_k().launch(a, b, shared, device="cpu")
+    same = [(c[:, n : n + 16] == shared[:, n : n + 16]).all() for n in range(0, 16 * tiles, 16)]
+    assert all(same[:whole])
+    assert all(same) == (tiles % 5 == 0)
 
 
 def test_blocks_are_chosen_by_waves(monkeypatch):

@@ -179,13 +179,16 @@ def during(w: Writing, fill: Fill) -> list[Below]:
 
 
 def _store_raw(w: Writing, buffer: Buffer, waiting: list[tuple[Any, list[Value], Value]]) -> None:
-    stride, size, vector = buffer.strides[-1], BYTES[buffer.element], chunks(w.plan, buffer).vector
+    size, walk = BYTES[buffer.element], chunks(w.plan, buffer)
+    width, apart = walk.stored * size, walk.stored * buffer.strides[-1] * size
     for target, values, when in waiting:
-        if stride == 1 or vector == 1:
-            store_bits(target, values, when, 8 if vector * size == 1 else 0)
+        if walk.stored == walk.vector:
+            store_bits(target, values, when, 8 if width == 1 else 0)
             continue
-        for place, value in enumerate(split_bits(values, size)):
-            store_bits(target.part(target.element, place * stride * size), [value], when, 8 * size)
+        parts, each = (split_bits(values, width), 1) if width < 4 else (values, width // 4)
+        for place in range(len(parts) // each):
+            part = target.part(target.element, place * apart)
+            store_bits(part, parts[place * each : (place + 1) * each], when, min(8 * width, 32))
     waiting.clear()
 
 

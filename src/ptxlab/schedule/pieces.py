@@ -1,9 +1,10 @@
 """Stream-K: each block has as many iterations along the sum as the others, so that some tiles are of several blocks.
 
-A block goes from the last of its pieces to the first. Where a piece does not reach the end of the sum, it is the first
-that the block computes: each warp stores its accumulators in the workspace, and sets a flag of its own. The block with
-the end of the sum waits for these flags, resets them, adds in the order of blocks, and stores the tile. It only waits
-for blocks with smaller numbers, which have stored before they wait themselves.
+Whole tiles come first, as many for each block, until less than two waves of tiles are left: only these are shared.
+Of them, a block goes from the last of its pieces to the first. Where a piece does not reach the end of the sum, it is
+the first that the block computes: each warp stores its accumulators in the workspace, and sets a flag of its own. The
+block with the end of the sum waits for these flags, resets them, adds in the order of blocks, and stores the tile. It
+only waits for blocks with smaller numbers, which have stored before they wait themselves.
 """
 
 from __future__ import annotations
@@ -47,25 +48,30 @@ class Pieces:
     """The pieces of a block: iterations `first` to `end` of a tile, out of `count` of them."""
 
     def __init__(self, w: Writing, tiles: Value, block: Value, blocks: Value) -> None:
-        self.block = block
+        self.block, self.blocks = block, blocks
         self.count = w.count(w.state.pipeline.at).view(u32)
-        total = tiles * self.count
+        self.whole = ptx.max.u32(tiles // blocks, 1) - 1
+        self.before = self.whole * blocks
+        total = (tiles - self.before) * self.count
         self.each, self.rest = total // blocks, total % blocks
 
     def begin(self, block: Value) -> Value:
-        """The first iteration of a block, counted through all tiles."""
+        """The first iteration of a block, counted through all tiles that are shared."""
         return block * self.each + ptx.min.u32(block, self.rest)
 
     def __iter__(self) -> Iterator[Value]:
-        begin, end = self.begin(self.block), u32()
+        begin, end, wave = self.begin(self.block), u32(), u32(0)
         emit("mov.u32", [self.begin(self.block + 1)], out=end)
         with ptx.loop():
+            is_whole = wave < self.whole
             number = (end - 1) // self.count
             self.tile = number * self.count
             start = ptx.max.u32(begin, self.tile)
-            self.first, self.end = start - self.tile, end - self.tile
-            yield number
-            emit("mov.u32", [start], out=end)
+            self.first = ptx.selp.u32(0, start - self.tile, is_whole)
+            self.end = ptx.selp.u32(self.count, end - self.tile, is_whole)
+            yield ptx.selp.u32(wave * self.blocks + self.block, self.before + number, is_whole)
+            emit("selp.u32", [end, start, is_whole], out=end)
+            emit("add.u32", [wave, 1], out=wave)
             ptx.repeat_when(end > begin)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from ptxlab.schedule.statements import Reduce, Statement
 from ptxlab.schedule.tree import BYTES, Buffer, Plan
 
 SECTOR = 32  # bytes that memory moves at least
+LINE = 128  # bytes that a warp asks for at once, at best
 WARP = 32
 
 
@@ -25,6 +26,8 @@ class Walk:
     steps: tuple[tuple[int, int], ...]
     vector: int
     """Elements of a chunk, along the last dimension."""
+    stored: int
+    """How many of them are stored at once in shared memory."""
 
     @property
     def count(self) -> int:
@@ -60,16 +63,19 @@ def chunks(plan: Plan, buffer: Buffer) -> Walk:
     steps: list[tuple[int, int]] = [(dimension, 1) for dimension in range(len(shape) - 1)]
     extents = list(shape[:-1])
     along = shape[-1] // vector
-    sector = SECTOR // (BYTES[buffer.element] * vector)
-    if buffer.stage.transposed and sector > 1 and along % sector == 0 and along > sector:
-        # Lanes take a sector of a row each: what they write to shared memory is then in more banks.
+    # Where a vector is stored in parts, lanes take a part of a row each, so that what they store is in all banks: a
+    # line where rows of shared memory are of an odd number of elements, else a sector.
+    apart = gcd(*(stride for stride in buffer.strides if stride > 1))
+    stored = gcd(vector, apart) if buffer.strides[-1] == 1 else 1
+    part = (LINE if apart % 2 else SECTOR) // (BYTES[buffer.element] * vector)
+    if stored < vector and 1 < part < along and along % part == 0:
         extents, steps = (
-            [along // sector, *extents, sector],
-            [(len(shape) - 1, sector * vector), *steps, (len(shape) - 1, vector)],
+            [along // part, *extents, part],
+            [(len(shape) - 1, part * vector), *steps, (len(shape) - 1, vector)],
         )
     else:
         extents, steps = [*extents, along], [*steps, (len(shape) - 1, vector)]
-    return Walk(tuple(extents), tuple(steps), vector)
+    return Walk(tuple(extents), tuple(steps), vector, stored)
 
 
 def vector_of(plan: Plan, buffer: Buffer) -> int:
@@ -78,7 +84,7 @@ def vector_of(plan: Plan, buffer: Buffer) -> int:
         return 1  # `cp.async` writes what it reads as it is
     parts = dict.fromkeys(buffer.origin[-1].names, 1) | dict(plan.multiples)
     pitch = plan.extents(buffer.stage.array)[-1]
-    rows = list(buffer.strides[:-1]) if not buffer.stage.transposed else []
+    rows = list(buffer.strides[:-1]) if buffer.slots > 1 else []
     for width in plan.state.widths(buffer.stage.array):
         if (
             buffer.shape[-1] % width == 0
