@@ -6,7 +6,6 @@ import os
 import platform
 import signal
 import sys
-from collections import Counter
 from collections.abc import Generator
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -104,9 +103,44 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Leave out parameters, of which pytest makes no items then: a third of all, in each process of the tests.
+
+    These are what is for `bulk`, but with --bulk, and all but the first one for a GPU where there is none: it is
+    skipped, and says so. What is asked for by the name of its parameter is not left out.
+    """
+    asked = {argument.partition("[")[0].rpartition("::")[2] for argument in metafunc.config.args if "[" in argument}
+    calls = metafunc._calls
+    if not calls or metafunc.function.__name__ in asked:
+        return
+    if metafunc.definition.get_closest_marker("gpu"):
+        from ptxlab.gpu import absence
+
+        kept = calls[:1] if absence() else calls
+    else:
+        kept = calls if metafunc.config.option.bulk else _of_each_run(metafunc)
+    metafunc._calls = kept or calls[:1]  # where none is left, the test is left out below
+
+
+def _of_each_run(metafunc: pytest.Metafunc) -> list[Any]:
+    """The parameters that are not for `bulk`: of `bulk(one_in=n)` each n-th one, the first one first."""
+    common, kept, count = [*metafunc.definition.iter_markers("bulk")], [], 0
+    for call in metafunc._calls:
+        marks = [*common, *(mark for mark in call.marks if mark.name == "bulk")]
+        is_for_gpu = any(mark.name == "gpu" for mark in call.marks)
+        one_in = [mark.kwargs.get("one_in") for mark in marks]
+        if None in one_in:
+            continue
+        if is_for_gpu or count % max(one_in, default=1) == 0:
+            kept.append(call)
+        count += bool(one_in) and not is_for_gpu
+    return kept
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is for `bulk`, but with --bulk; with --quick, see below."""
-    left_out = [] if config.option.bulk else _bulk(items)
+    """Leave out what is for `bulk` as a whole, but with --bulk; with --quick, see below."""
+    left_out = [] if config.option.bulk else [item for item in items if any(map(_is_whole, item.iter_markers("bulk")))]
     if config.option.quick:
         left_out += _not_quick(items)
     if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
@@ -119,22 +153,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if id(item) in kept]
 
 
-def _bulk(items: list[pytest.Item]) -> list[pytest.Item]:
-    """What is marked `bulk`, and what `bulk(one_in=n)` leaves out: all but each n-th parameter, the first one first.
-
-    Parameters for a GPU are not counted, and not left out.
-    """
-    left_out, counts = [], Counter[str]()
-    for item in items:
-        markers = [*item.iter_markers("bulk")]  # of a parameter, too, beside that of its function
-        if any("one_in" not in marker.kwargs for marker in markers):
-            left_out.append(item)
-        elif markers and item.get_closest_marker("gpu") is None:
-            function = item.nodeid.partition("[")[0]
-            if counts[function] % max(marker.kwargs["one_in"] for marker in markers):
-                left_out.append(item)
-            counts[function] += 1
-    return left_out
+def _is_whole(marker: pytest.Mark) -> bool:
+    return "one_in" not in marker.kwargs
 
 
 def _not_quick(items: list[pytest.Item]) -> list[pytest.Item]:
