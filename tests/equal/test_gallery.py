@@ -59,7 +59,9 @@ def test_right_pairs(name: str, size: dict[str, Any], a: str, b: str, level: str
 
 
 @BULK
-@pytest.mark.parametrize("pair", [pair for pair in same() if "NumPy" in pair.name and ":" not in pair.name], ids=str)
+@pytest.mark.parametrize(
+    "pair", [pair for pair in same() if "NumPy" in pair.name and ":" not in pair.name], ids=lambda pair: pair.name
+)
 def test_what_takes_a_reference_of_its_own(pair: Pair) -> None:
     assert pair.compare()["is_right"]
 
