@@ -1,9 +1,9 @@
 """Algorithms that schedules are tried on."""
 
-# ruff: noqa: F821 - the names of sizes and loops are those of the algorithms
+# ruff: noqa: B007, F821 - the names of sizes and loops are those of the algorithms
 # mypy: ignore-errors
 
-from ptxlab.schedule import algorithm, bf16, e4m3, e5m2, f16, f32, nvfp4
+from ptxlab.schedule import algorithm, bf16, e4m3, e5m2, f16, f32, nvfp4, s8, u8
 
 
 @algorithm
@@ -187,9 +187,111 @@ def weighted(s: f32["m", "n"], v: f32["n", "k"], o: f32["m", "k"]):
             o[i, c] = sum(p * v[j, c] for j in range(n)) / total
 
 
+@algorithm
+def nearest(x: f32["m", "d"], y: f32["n", "d"], least: f32["m"], mean: f32["m"]):
+    for i in range(m):
+        for j in range(n):
+            t = sqrt(sum((x[i, p] - y[j, p]) ** 2 for p in range(d)))
+        least[i] = min(t for j in range(n))
+        mean[i] = sum(t for j in range(n)) / n
+
+
+@algorithm
+def centred(x: f32["m", "n"], y: f32["m"]):
+    for i in range(m):
+        for j in range(n):
+            t = x[i, j] * 2.0
+        mean = sum(t for j in range(n)) / n
+        y[i] = sum(abs(t - mean) for j in range(n))
+
+
+@algorithm
+def gemv_of_bytes(w: s8["m", "n"], scale: f32["m"], x: f32["n"], y: f32["m"]):
+    for i in range(m):
+        y[i] = scale[i] * sum(w[i, j] * x[j] for j in range(n))
+
+
+@algorithm
+def product_of_bytes(a: bf16["m", "k"], w: u8["n", "k"], scale: f32["n"], zero: f32["n"], c: bf16["m", "n"]):
+    for i, j in grid(m, n):
+        c[i, j] = scale[j] * sum(a[i, x] * (w[j, x] - zero[j]) for x in range(k))
+
+
+@algorithm
+def limited(x: f32["n"], low: f32["n"], high: f32["n"], y: f32["n"]):
+    for i in range(n):
+        y[i] = max(min(x[i], high[i]), low[i], 0.0)
+
+
+@algorithm
+def depthwise(x: f32["b", "c", "h+2", "w+2"], k: f32["c", 3, 3], y: f32["b", "c", "h", "w"]):
+    for n, d, i, j in grid(b, c, h, w):
+        y[n, d, i, j] = sum(x[n, d, i + p, j + q] * k[d, p, q] for p in range(3) for q in range(3))
+
+
+@algorithm
+def adam(p: f32["n"], g: f32["n"], first: f32["n"], second: f32["n"], rate: f32):
+    for i in range(n):
+        a = 0.9 * first[i] + 0.1 * g[i]
+        b = 0.99 * second[i] + 0.01 * g[i] ** 2
+        first[i] = a
+        second[i] = b
+        p[i] = p[i] - rate * a / (sqrt(b) + 1.0)
+
+
+@algorithm
+def products(a: bf16["g", "m", "k"], b: bf16["g", "n", "k"], c: bf16["g", "m", "n"]):
+    for h, i, j in grid(g, m, n):
+        c[h, i, j] = sum(a[h, i, x] * b[h, j, x] for x in range(k))
+
+
+@algorithm
+def gated(x: bf16["m", "k"], w: bf16["n", "k"], v: bf16["n", "k"], y: bf16["m", "n"]):
+    for i, j in grid(m, n):
+        s = sum(x[i, p] * w[j, p] for p in range(k))
+        t = sum(x[i, q] * v[j, q] for q in range(k))
+        y[i, j] = s / (1.0 + exp(-s)) * t
+
+
+@algorithm
+def largest(a: bf16["m", "k"], b: bf16["n", "k"], y: f32["m"], z: f32["m"]):
+    for i in range(m):
+        for j in range(n):
+            t = sum(a[i, p] * b[j, p] for p in range(k))
+        y[i] = max(t for j in range(n))
+        z[i] = sum(t * t for j in range(n))
+
+
+@algorithm
+def attention(q: bf16["h", "m", 32], k: bf16["h", "n", 32], v: bf16["h", "n", 16], o: bf16["h", "m", 16], scale: f32):
+    for g, i in grid(h, m):
+        for j in range(n):
+            s = sum(q[g, i, x] * k[g, j, x] for x in range(32))
+        top = max(s for j in range(n))
+        for j in range(n):
+            p = exp((s - top) * scale)
+        total = sum(p for j in range(n))
+        for c in range(16):
+            o[g, i, c] = sum(p * v[g, j, c] for j in range(n)) / total
+
+
+@algorithm
+def causal(q: bf16["m", 32], k: bf16["m", 32], v: bf16["m", 16], o: f32["m", 16]):
+    for i in range(m):
+        for j in range(m):
+            s = sum(q[i, x] * k[j, x] for x in range(32))
+        top = max(s for j in range(m) if i <= j)
+        for j in range(m):
+            p = exp((s - top) * 0.25)
+        total = sum(p for j in range(m) if i <= j)
+        for c in range(16):
+            o[i, c] = sum(p * v[j, c] for j in range(m) if i <= j) / total
+
+
 ALGORITHMS = [
     matmul, matmul_by_columns, matmul_of_halves, linear, batched, gemv, gemv_transposed, scale, gelu, add_rows,
     transpose, reverse, row_sum, row_range, column_mean, softmax, rms_norm, layer_norm, convolution, convolution_same,
-    causal_sums, linear_of_eights,
+    causal_sums, linear_of_eights, nearest, centred, gemv_of_bytes, product_of_bytes, limited, depthwise, adam,
+    products, gated, largest,
 ]  # fmt: skip
-NEED_STEPS = [linear_of_fours, log_sum, weighted]  # one thread alone does not compute these
+NEED_STEPS = [linear_of_fours, log_sum, weighted, attention, causal]  # one thread alone does not compute these

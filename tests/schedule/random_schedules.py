@@ -24,15 +24,19 @@ from ptxlab.schedule import Schedule, launching, schedule
 from tests.schedule.algorithms import (
     ALGORITHMS,
     NEED_STEPS,
+    attention,
+    causal,
     linear,
     linear_of_eights,
     linear_of_fours,
     log_sum,
     matmul_of_halves,
+    products,
     weighted,
 )
 
-PRODUCTS, ONLINE = (matmul_of_halves, linear, linear_of_eights), (log_sum, weighted)
+PRODUCTS, ONLINE = (matmul_of_halves, linear, linear_of_eights, products), (log_sum, weighted, attention, causal)
+ATTENTION = (attention, causal)
 TILES = (2, 3, 4, 5, 8, 16, 32)
 LARGEST = 70  # extent that is drawn, where a tile has less than 128 rows
 EMPTY = 0.03  # of sizes are zero
@@ -66,6 +70,9 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
         attempt("online", "j")
     if algorithm is linear_of_fours or (algorithm in PRODUCTS and chance.random() < 0.7):
         draw_tensor(made, attempt, chance)
+        return made, refused
+    if algorithm in ATTENTION and made.target == "sm_90a" and chance.random() < 0.8:
+        draw_attention(made, attempt, chance)
         return made, refused
     for number in range(chance.randint(0, 4)):
         chosen = chance.sample(parallel, chance.randint(1, min(2, len(parallel))))
@@ -128,7 +135,7 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
     columns = chance.choice((8, 16, 24, 32, 64) if unit != "tcgen05" else (16, 32, 48, 64))
     columns = 128 if fours else columns
     attempt("tile", i=rows * chance.choice((1, 1, 2)), j=columns * chance.choice((1, 1, 2)))
-    attempt("blocks")
+    attempt("blocks", *(("h", "i", "j") if made.algorithm is products else ()))
     if attempt("tile", i=rows, j=columns):
         attempt("threads")
     depths = (64, 128, 256) if fours else (32, 64, 128) if eights else (16, 32, 64)
@@ -161,6 +168,32 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
             attempt(chance.choice(("persistent", "stream_k")))
         if unit == "tcgen05" and drawn_later(made).random() < 0.5:
             attempt("pair")
+    draw_hints(made, attempt, chance)
+
+
+def draw_attention(made: Schedule, attempt: Callable[..., bool], chance: random.Random) -> None:
+    """Steps of attention by tensor cores, most of which fit."""
+    unit = chance.choice(("wgmma", "mma.sync"))
+    rows = 64 if unit == "wgmma" else chance.choice((16, 32))
+    attempt("tile", i=rows * chance.choice((1, 1, 2)))
+    attempt("blocks", *(("g", "i") if made.algorithm is attention else ("i",)))
+    attempt("tile", i=rows)
+    attempt("threads")
+    attempt("tile", j=chance.choice((16, 32, 64, 24)))
+    attempt("tensorize", unit)
+    layout: dict[str, Any] = {"pad": chance.choice((0, 8))} if unit == "mma.sync" and chance.random() < 0.5 else {}
+    for array, bytes in (("q", 64), ("k", 64), ("v", 32)):
+        attempt("stage", array, in_="shared", **(layout or {"swizzle": f"{chance.choice((bytes, bytes, bytes, 32))}B"}))
+    for array in "qkvo":
+        if chance.random() < 0.7:
+            attempt("vectorize", array, chance.choice((2, 4, 8)))
+    if chance.random() < 0.8:
+        attempt("pipeline", stages=chance.randint(2, 3), by=chance.choice(("tma", "tma", "cp.async")))
+    if chance.random() < 0.5:
+        attempt("specialize")
+    if chance.random() < 0.2:
+        attempt("raster", chance.randint(1, 4))
+        attempt(chance.choice(("persistent", "stream_k")))
     draw_hints(made, attempt, chance)
 
 

@@ -1,96 +1,33 @@
 """Algorithms that users write: scheduled by steps of the page, right, or refused on their line with what to do."""
 
-# ruff: noqa: F821 - the names of sizes and loops are those of the algorithms
+# ruff: noqa: F722, F821 - the names of sizes and loops are those of the algorithms
 # mypy: ignore-errors
 
 import numpy as np
 import pytest
 
 from ptxlab.report import PtxError
-from ptxlab.schedule import algorithm, bf16, checking, f32, launching, s8, schedule, u8
+from ptxlab.schedule import algorithm, checking, f32, launching, s8, schedule
 from ptxlab.schedule.reference import compute
-from tests.schedule.algorithms import log_sum
-
-
-@algorithm
-def nearest(x: f32["m", "d"], y: f32["n", "d"], least: f32["m"], mean: f32["m"]):
-    for i in range(m):
-        for j in range(n):
-            t = sqrt(sum((x[i, p] - y[j, p]) ** 2 for p in range(d)))
-        least[i] = min(t for j in range(n))
-        mean[i] = sum(t for j in range(n)) / n
-
-
-@algorithm
-def centred(x: f32["m", "n"], y: f32["m"]):
-    for i in range(m):
-        for j in range(n):
-            t = x[i, j] * 2.0
-        mean = sum(t for j in range(n)) / n
-        y[i] = sum(abs(t - mean) for j in range(n))
-
-
-@algorithm
-def gemv_of_bytes(w: s8["m", "n"], scale: f32["m"], x: f32["n"], y: f32["m"]):
-    for i in range(m):
-        y[i] = scale[i] * sum(w[i, j] * x[j] for j in range(n))
-
-
-@algorithm
-def product_of_bytes(a: bf16["m", "k"], w: u8["n", "k"], scale: f32["n"], zero: f32["n"], c: bf16["m", "n"]):
-    for i, j in grid(m, n):
-        c[i, j] = scale[j] * sum(a[i, x] * (w[j, x] - zero[j]) for x in range(k))
+from tests.schedule.algorithms import (
+    adam,
+    centred,
+    depthwise,
+    gated,
+    gemv_of_bytes,
+    largest,
+    limited,
+    log_sum,
+    nearest,
+    product_of_bytes,
+    products,
+)
 
 
 @algorithm
 def logarithms(x: f32["n"], y: f32["n"]):
     for i in range(n):
         y[i] = log(abs(x[i])) if i > 1 else log(x[i] - x[i])
-
-
-@algorithm
-def limited(x: f32["n"], low: f32["n"], high: f32["n"], y: f32["n"]):
-    for i in range(n):
-        y[i] = max(min(x[i], high[i]), low[i], 0.0)
-
-
-@algorithm
-def depthwise(x: f32["b", "c", "h+2", "w+2"], k: f32["c", 3, 3], y: f32["b", "c", "h", "w"]):
-    for n, d, i, j in grid(b, c, h, w):
-        y[n, d, i, j] = sum(x[n, d, i + p, j + q] * k[d, p, q] for p in range(3) for q in range(3))
-
-
-@algorithm
-def adam(p: f32["n"], g: f32["n"], first: f32["n"], second: f32["n"], rate: f32):
-    for i in range(n):
-        a = 0.9 * first[i] + 0.1 * g[i]
-        b = 0.99 * second[i] + 0.01 * g[i] ** 2
-        first[i] = a
-        second[i] = b
-        p[i] = p[i] - rate * a / (sqrt(b) + 1.0)
-
-
-@algorithm
-def products(a: bf16["g", "m", "k"], b: bf16["g", "n", "k"], c: bf16["g", "m", "n"]):
-    for h, i, j in grid(g, m, n):
-        c[h, i, j] = sum(a[h, i, x] * b[h, j, x] for x in range(k))
-
-
-@algorithm
-def gated(x: bf16["m", "k"], w: bf16["n", "k"], v: bf16["n", "k"], y: bf16["m", "n"]):
-    for i, j in grid(m, n):
-        s = sum(x[i, p] * w[j, p] for p in range(k))
-        t = sum(x[i, q] * v[j, q] for q in range(k))
-        y[i, j] = s / (1.0 + exp(-s)) * t
-
-
-@algorithm
-def largest(a: bf16["m", "k"], b: bf16["n", "k"], y: f32["m"], z: f32["m"]):
-    for i in range(m):
-        for j in range(n):
-            t = sum(a[i, p] * b[j, p] for p in range(k))
-        y[i] = max(t for j in range(n))
-        z[i] = sum(t * t for j in range(n))
 
 
 @pytest.mark.parametrize(
@@ -209,9 +146,40 @@ def quantized(x: f32["n"], y: s8["n"]):
         y[i] = x[i] * 127.0
 
 
+def signs(x: f32["n"], y: f32["n"]):
+    for i in range(n):
+        y[i] = x[i] > 0.0
+
+
+def positives(x: f32["m", "n"], y: f32["m"]):
+    for i in range(m):
+        y[i] = sum(x[i, j] > 0.0 for j in range(n))
+
+
+def chosen_by_a_number(x: f32["n"], y: f32["n"]):
+    for i in range(n):
+        t = x[i]
+        y[i] = 1.0 if t and i > 2 else 0.0
+
+
+def of_itself(x: f32["x"], y: f32["x"]):
+    for i in range(x):
+        y[i] = 1.0
+
+
+def of_two_names(x: f32["m n"]):
+    for i in range(m):
+        x[i] = 1.0
+
+
 @pytest.mark.parametrize(
     ("function", "message", "help"),
     [
+        (signs, "`x[i] > 0.0` is a condition, expected a number", "choose: `1.0 if x[i] > 0.0 else 0.0`"),
+        (positives, "`x[i, j] > 0.0` is a condition, expected a number", "choose: `1.0 if"),
+        (chosen_by_a_number, "`t` is a number, expected a condition", "compare: `t != 0`"),
+        (of_itself, "`x` is a parameter, and the size of an array", ""),
+        (of_two_names, "`m n` is not the extent of an array", ""),
         (to_the_diagonal, "how many iterations `j` has depends on `i`", "if j < i"),
         (halves, "`y` is written twice", "y[...] = a if ... else b"),
         (gathered, "`ids[i]` is not a sum of loop variables and sizes", "indices and extents are"),
@@ -227,6 +195,26 @@ def test_what_is_refused(function, message, help):
     assert message in str(found.value)
     assert help in str(found.value)
     assert "test_algorithms.py" in str(found.value)
+
+
+@algorithm
+def named_as_registers(a: f32["m", "thread"], b: f32["thread", "n"], c: f32["m", "n"]):
+    for i, j in grid(m, n):
+        c[i, j] = sum(a[i, x] * b[x, j] for x in range(thread))
+
+
+@algorithm
+def sizes_in_sums(x: f32["m+n"], y: f32["m"]):
+    for i in range(m):
+        is_large = x[i] > 1.0
+        y[i] = 1.0 if is_large else x[i + n]
+
+
+def test_names_and_sizes_are_any():
+    s = schedule(named_as_registers).tile(i=16, j=16).blocks().tile(i=2, j=2).threads().tile(x=8)
+    s.reorder("x", "i", "j").stage("a", "b", in_="shared")
+    assert s.check(seeds=1, symbolic=False, m=20, n=33, thread=13)
+    assert schedule(sizes_in_sums).tile(i=8).blocks().threads("i").check(seeds=1, symbolic=False, m=13, n=5)
 
 
 def test_tensor_cores_compute_one_of_two_sums():

@@ -1,6 +1,6 @@
 """One pass over a maximum and sums relative to it, and attention by it."""
 
-# ruff: noqa: B007, F821, UP037 - the names of sizes and loops are those of algorithms
+# ruff: noqa: F821, UP037 - the names of sizes and loops are those of algorithms
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ptxlab.report import PtxError
-from ptxlab.schedule import Schedule, algorithm, bf16, f32, schedule
-from tests.schedule.algorithms import weighted
+from ptxlab.schedule import Schedule, algorithm, f32, schedule
+from tests.schedule.algorithms import attention, causal, weighted
 from tests.schedule.removals import missed
 
 
@@ -21,32 +21,6 @@ def log_sum(x: f32["m", "n"], y: f32["m"]):
         for j in range(n):
             p = exp(x[i, j] - top)
         y[i] = top + log(sum(p for j in range(n)))
-
-
-@algorithm
-def attention(q: bf16["h", "m", 32], k: bf16["h", "n", 32], v: bf16["h", "n", 16], o: bf16["h", "m", 16], scale: f32):
-    for g, i in grid(h, m):
-        for j in range(n):
-            s = sum(q[g, i, x] * k[g, j, x] for x in range(32))
-        top = max(s for j in range(n))
-        for j in range(n):
-            p = exp((s - top) * scale)
-        total = sum(p for j in range(n))
-        for c in range(16):
-            o[g, i, c] = sum(p * v[g, j, c] for j in range(n)) / total
-
-
-@algorithm
-def causal(q: bf16["m", 32], k: bf16["m", 32], v: bf16["m", 16], o: f32["m", 16]):
-    for i in range(m):
-        for j in range(m):
-            s = sum(q[i, x] * k[j, x] for x in range(32))
-        top = max(s for j in range(m) if i <= j)
-        for j in range(m):
-            p = exp((s - top) * 0.25)
-        total = sum(p for j in range(m) if i <= j)
-        for c in range(16):
-            o[i, c] = sum(p * v[j, c] for j in range(m) if i <= j) / total
 
 
 @algorithm

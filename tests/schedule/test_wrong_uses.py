@@ -1,5 +1,6 @@
 """Steps, launches and searches with wrong arguments: each is refused on the line that does it."""
 
+# ruff: noqa: F821, UP037 - the names of sizes and loops are those of the algorithms
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -8,9 +9,21 @@ import numpy as np
 import pytest
 
 from ptxlab.report import PtxError
-from ptxlab.schedule import choose, free, schedule
+from ptxlab.schedule import algorithm, choose, f32, free, schedule
 from tests.schedule.algorithms import log_sum, matmul, scale, softmax
 from tests.schedule.test_tensor import by_mma, linear, with_roles
+
+
+@algorithm
+def beyond(x: f32["n-5"], y: f32["n"]):
+    for i in range(n - 5):
+        y[i] = x[i]
+
+
+@algorithm
+def unknown(x: f32["m+n"], y: f32["m+n"]):
+    for i in range(n):
+        y[i] = x[i]
 
 
 def tiled():
@@ -41,7 +54,7 @@ def numbers(*shape, type=np.float32):
         (lambda: with_roles().specialize(), "a warp of its own copies already"),
         (lambda: with_roles().raster(2).stream_k().persistent(), "tile after tile already"),
         (lambda: tiled().evict_first("d"), "there is no array `d`"),
-        (lambda: tiled().evict_first(), "there is no array ``"),
+        (lambda: tiled().evict_first(), "`evict_first` is given no array"),
         (lambda: tiled().threads("x.1").resident(32), "32 blocks of 512 threads, and an SM has 2048"),
         (lambda: tiled().undo("1"), "'1' of 5 steps are to be undone"),
         (lambda: tiled().apply("garbage"), "this is not what `save` wrote"),
@@ -67,6 +80,11 @@ def numbers(*shape, type=np.float32):
         (lambda: tiled().search(m=8), "how large is `k`, `n`?"),
         (lambda: free(), "`free` takes numbers, not ()"),
         (lambda: choose([3], m=3), "`choose` is given no schedule"),
+        (lambda: choose(with_roles(), m=3, n=3, k=3), "`choose` is given no schedules, or something else"),
+        (lambda: tiled().check(seeds="2"), "'2' runs with several seeds"),
+        (lambda: tiled().check(seeds=-1), "-1 runs with several seeds"),
+        (lambda: schedule(beyond).check(n=3), "`x` has shape (-2,) for n = 3"),
+        (lambda: schedule(unknown).launch(numbers(5), numbers(5)), "the arrays do not say how large `m`, `n` is"),
         (lambda: choose([with_roles()], m=3, n=3), "how large is `k`?"),
         (lambda: choose([schedule(softmax)], m=3, n=3), "waves are counted for products of matrices"),
         (lambda: choose([schedule(linear)], m=3, n=3, k=3), "waves are counted where blocks have tiles"),

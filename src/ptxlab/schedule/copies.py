@@ -83,7 +83,7 @@ def _coordinates(w: Writing, number: int, buffer: Buffer) -> list[tuple[list[Lin
                 (_digit(w, f"{number}.{len(fixed)}", apart, 0) if rest > 1 else Linear(), rest, extent // rest)
             )
             apart, rest = apart * rest, 1
-    registers["thread"] = w.thread.view(s32)
+    registers[".thread"] = w.thread.view(s32)
     if not regular:
         return [_irregular(w, number, turn, found.extents, found.count) for turn in range(turns)]
     result: list[tuple[list[Linear], Linear | None]] = []
@@ -92,7 +92,7 @@ def _coordinates(w: Writing, number: int, buffer: Buffer) -> list[tuple[list[Lin
         for first, count, times in fixed:
             digits.append(first + left % times * count)
             left //= times
-        result.append((digits[::-1], Linear.of("thread") if rest > 1 else None))
+        result.append((digits[::-1], Linear.of(".thread") if rest > 1 else None))
     return result
 
 

@@ -16,9 +16,10 @@ from ptxlab.measure.block_scaled import FORMATS, matrix
 from ptxlab.measure.data import Draw
 from ptxlab.schedule.elements import INTEGERS
 from ptxlab.schedule.emit import shared_bytes
+from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.pieces import workspace_words
 from ptxlab.schedule.scaled import Scaled, factors_of
-from ptxlab.schedule.state import State, refuse_here
+from ptxlab.schedule.state import State, quoted, refuse_here
 from ptxlab.schedule.statements import Algorithm, Array
 from ptxlab.schedule.tree import BYTES
 
@@ -91,6 +92,7 @@ def sizes_of(schedule: Schedule, given: Mapping[str, Any]) -> dict[str, int]:
     """The sizes that arrays have."""
     algorithm = schedule.algorithm
     sizes: dict[str, int] = dict(schedule.sizes)
+    known: list[tuple[Linear, int]] = []
     for name in (name for name in given if name not in algorithm.arrays):
         if not isinstance(given[name], (int, float, np.number)):
             refuse_here("bad-argument", f"`{name}` is a {type(given[name]).__name__}, expected a number")
@@ -103,10 +105,17 @@ def sizes_of(schedule: Schedule, given: Mapping[str, Any]) -> dict[str, int]:
         found = str(getattr(given[name], "dtype", wanted)).removeprefix("torch.")
         if found != wanted:
             refuse_here("bad-argument", f"`{name}` is of {found}, expected {wanted}")
-        for extent, count in zip(array.extents, shape, strict=True):
-            if len(extent.terms) == 1 and extent.terms[0][0] not in sizes:
-                size, coefficient = extent.terms[0]
-                sizes[size] = (count - extent.constant) // coefficient
+        known += zip(array.extents, shape, strict=True)
+    for _ in algorithm.sizes:  # one that is known may be all that another extent needs
+        for extent, count in known:
+            rest = extent.replaced(sizes)
+            if len(rest.terms) == 1:
+                size, coefficient = rest.terms[0]
+                sizes[size] = (count - rest.constant) // coefficient
+    if missing := [name for name in algorithm.sizes if name not in sizes]:
+        refuse_here(
+            "bad-argument", f"the arrays do not say how large {quoted(missing)} is", "fix it: `schedule(f, n=8)`"
+        )
     for name, array in algorithm.arrays.items():
         shape = tuple(given[name].shape)
         expected = tuple(extent.value(sizes) for extent in array.extents)
@@ -127,6 +136,9 @@ def arguments_of(algorithm: Algorithm, sizes: Mapping[str, int], draw: Draw) -> 
             found.append(float(draw.uniform((), "f64", 0.5, 2.0)))
             continue
         shape = tuple(extent.value(sizes) for extent in array.extents)
+        if min(shape) < 0:
+            said = ", ".join(f"{size} = {value}" for size, value in sizes.items())
+            refuse_here("bad-argument", f"`{name}` has shape {shape} for {said}", "take larger sizes")
         if array.element in FORMATS:
             found.append(Scaled(array, matrix(draw, FORMATS[array.element], *shape)))
         elif array.element in INTEGERS:

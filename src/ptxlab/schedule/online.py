@@ -32,9 +32,9 @@ def _scale(w: Writing) -> Value:
         case Number(value):
             return value * LOG2_E
         case Name(name):
-            if ("scale", ()) not in w.made:
-                w.made["scale", ()] = emit("mul.rn.f32", [number(w, name), LOG2_E])
-            return w.made["scale", ()]
+            if ("scale.", ()) not in w.made:
+                w.made["scale.", ()] = emit("mul.rn.f32", [number(w, name), LOG2_E])
+            return w.made["scale.", ()]
     raise AssertionError(_online(w).factor)
 
 

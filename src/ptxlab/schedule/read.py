@@ -96,7 +96,8 @@ class _Reader:
         self.sizes: dict[str, None] = {}
         self.axes: dict[str, Linear] = {}
         self.statements: list[Statement] = []
-        self.made: dict[str, tuple[str, ...]] = {}  # numbers with a name, and the loops that they are made in
+        self.made: dict[str, tuple[str, ...]] = {}  # what has a name, and the loops that it is made in
+        self.conditions: set[str] = set()  # those of them that are conditions
 
     def refuse(self, node: ast.AST | int, message: str, label: str = "", helps: tuple[str, ...] = ()) -> NoReturn:
         line = node if isinstance(node, int) else getattr(node, "lineno", self.function.__code__.co_firstlineno)
@@ -138,7 +139,10 @@ class _Reader:
                 continue
             extents = []
             for text in type.extents:
-                tree = ast.parse(str(text), mode="eval").body
+                try:
+                    tree = ast.parse(str(text), mode="eval").body
+                except SyntaxError:
+                    self.refuse(definition, f"`{text}` is not the extent of an array")
                 for node in ast.walk(tree):
                     if isinstance(node, ast.Name):
                         self.sizes.setdefault(node.id)
@@ -147,6 +151,8 @@ class _Reader:
                 said = f"`{name}` has {len(extents)} dimensions: {type.element} is of matrices"
                 self.refuse(definition, said, helps=(f'`{type.element}["m", "k"]`, with scale factors along `k`',))
             self.arrays[name] = Array(name, type.element, tuple(extents))
+        if both := [name for name in self.sizes if name in self.arrays or name in self.numbers]:
+            self.refuse(definition, f"`{both[0]}` is a parameter, and the size of an array")
 
     def _read_body(
         self, body: list[ast.stmt], names: dict[str, Linear], axes: tuple[str, ...], condition: Expression | None
@@ -157,7 +163,7 @@ class _Reader:
                     inner, added = self._loops(node.target, node.iter, names, axes)
                     self._read_body(node.body, inner, axes + added, None)
                 case ast.If(orelse=[]):
-                    found = self._expression(node.test, names, axes)
+                    found = self._condition(node.test, self._expression(node.test, names, axes))
                     self._read_body(node.body, names, axes, _both(condition, found))
                 case ast.Assign(targets=[ast.Name(id=name)]) if condition is None:
                     if name in {*self.made, *self.numbers, *self.arrays, *self.sizes, *names}:
@@ -168,7 +174,7 @@ class _Reader:
                     if self.arrays[array].element not in ("f32", "f16", "bf16"):
                         said = f"`{array}` is of {self.arrays[array].element}, which is only read"
                         self.refuse(node, said, helps=("store it as `f16`, `bf16` or `f32`",))
-                    value = self._expression(node.value, names, axes)
+                    value = self._number(node.value, self._expression(node.value, names, axes))
                     store = Store(axes, value, node.lineno, array, index, condition)
                     if condition is None:
                         for axis, extent in enumerate(self.arrays[array].extents):
@@ -186,6 +192,26 @@ class _Reader:
         if len(self.statements) == count or not (isinstance(value, Name) and value.name == name):
             self.statements.append(Let(axes, value, node.lineno, name))
         self.made[name] = axes
+        if self._holds(value):
+            self.conditions.add(name)
+
+    def _holds(self, value: Expression) -> bool:
+        """Whether an expression is a condition."""
+        if isinstance(value, Name):
+            return value.name in self.conditions
+        return isinstance(value, Applied) and value.name in (*_COMPARED.values(), "and", "or")
+
+    def _number(self, node: ast.expr, value: Expression) -> Expression:
+        if self._holds(value):
+            helps = (f"choose: `1.0 if {_text(node)} else 0.0`",)
+            self.refuse(node, f"`{_text(node)}` is a condition, expected a number", helps=helps)
+        return value
+
+    def _condition(self, node: ast.expr, value: Expression) -> Expression:
+        if not self._holds(value):
+            helps = (f"compare: `{_text(node)} != 0`",)
+            self.refuse(node, f"`{_text(node)}` is a number, expected a condition", helps=helps)
+        return value
 
     def _loops(
         self, target: ast.expr, source: ast.expr, names: Mapping[str, Linear], axes: tuple[str, ...]
@@ -259,7 +285,10 @@ class _Reader:
         """`name` is for a reduction that is all of the expression; not `inside`, indices may be out of bounds."""
 
         def of(one: ast.expr, inside: bool = inside) -> Expression:
-            return self._expression(one, names, axes, inside=inside)
+            return self._number(one, self._expression(one, names, axes, inside=inside))
+
+        def holds(one: ast.expr) -> Expression:
+            return self._condition(one, self._expression(one, names, axes, inside=inside))
 
         match node:
             case ast.Constant(value=int(value) | float(value)):
@@ -298,12 +327,9 @@ class _Reader:
                 return found_all
             case ast.BoolOp(op=connective, values=values):
                 kind = "and" if isinstance(connective, ast.And) else "or"
-                result = of(values[0])
-                for side in values[1:]:
-                    result = Applied(kind, (result, of(side)))
-                return result
+                return reduce(lambda left, right: Applied(kind, (left, right)), map(holds, values))
             case ast.IfExp(test=test, body=body, orelse=other):
-                return Applied("choose", (of(test), of(body, False), of(other, False)))
+                return Applied("choose", (holds(test), of(body, False), of(other, False)))
             case ast.Call(func=ast.Name(id=function), args=[ast.GeneratorExp() as generator], keywords=[]):
                 return self._reduce(function, generator, names, axes, name, inside)
             case ast.Call(func=ast.Name(id="max" | "min" as function), args=[_, _, *_] as operands, keywords=[]):
@@ -326,9 +352,11 @@ class _Reader:
             inner, added = self._loops(part.target, part.iter, inner, axes + over)
             over += added
             for test in part.ifs:
-                condition = _both(condition, self._expression(test, inner, axes + over))
+                condition = _both(condition, self._condition(test, self._expression(test, inner, axes + over)))
         count = len(self.statements)
-        value = self._expression(node.elt, inner, axes + over, inside=inside and condition is None)
+        value = self._number(
+            node.elt, self._expression(node.elt, inner, axes + over, inside=inside and condition is None)
+        )
         if len(self.statements) != count:
             self.refuse(node, "a reduction in a reduction", helps=("give the inner one a name, in a loop around it",))
         if not name:

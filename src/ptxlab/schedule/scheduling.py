@@ -238,6 +238,8 @@ class Schedule:
         of the algorithm by `ptxlab.equal`, for all values of the arrays that take the same branches; `verdict` is then
         its answer, which must be one of `ACCEPTED`. It returns the schedule.
         """
+        if not isinstance(seeds, int) or seeds < 0:
+            refuse_here("illegal-step", f"{seeds!r:.40} runs with several seeds, expected a number of them")
         if symbolic:
             refuse_scaled(self.algorithm, (), ": no plain kernel is compared with, use `check(symbolic=False)`")
         for seed in range(seeds):

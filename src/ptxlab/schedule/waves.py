@@ -102,8 +102,9 @@ class Block:
 
 def choose(schedules: Sequence[Schedule], **sizes: int) -> Schedule:
     """The schedule that takes least for these sizes, by waves of blocks."""
-    if not schedules or not all(hasattr(one, "state") for one in schedules):
-        refuse_here("illegal-step", "`choose` is given no schedule, or something else")
+    listed = isinstance(schedules, Sequence) and schedules
+    if not listed or not all(hasattr(one, "state") for one in schedules):
+        refuse_here("illegal-step", "`choose` is given no schedules, or something else", "`choose([s, t], m=512, ...)`")
     return min(schedules, key=lambda one: waves(one, sizes))
 
 
