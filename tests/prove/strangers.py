@@ -118,14 +118,10 @@ def _judge(given: tuple[Stranger, float]) -> list[dict[str, Any]]:
     try:
         return judge(one, timeout)
     except Exception as wrong:  # a crash is a row, and the others continue
-        return [
-            {
-                "file": one.name,
-                "twin": one.is_twin,
-                "level": "crash",
-                "gaps": [{"kind": "crash", "reason": repr(wrong)}],
-            }
-        ]
+        kind = (
+            "refused" if isinstance(wrong, ptxlab.PtxError | ptxlab.KernelError) else "crash"
+        )  # a block of 4096 threads, for one
+        return [{"file": one.name, "twin": one.is_twin, "level": kind, "gaps": [{"kind": kind, "reason": repr(wrong)}]}]
 
 
 def spell(row: dict[str, Any]) -> str:

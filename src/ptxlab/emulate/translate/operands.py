@@ -6,6 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
+from ptxlab.device import layout
 from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.special import special_register
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, constant_text, resize
@@ -185,6 +186,8 @@ def address_of(function: Function, space: str | None, operand: ir.Operand) -> Ll
                 register = register + offset
                 offset = 0
             value = LlvmValue(function, _U64, resize(register, 64, signed=False)) + offset
+            if space == "const" and register.type.width == 32:  # as `mov.u32` has it of a variable
+                value = value + layout.CONSTANTS
         case ir.VariableReference():
             value = function.unit.address_of(function, base.variable) + (base.offset + offset)
             space = function.unit.space_of(function, base.variable)

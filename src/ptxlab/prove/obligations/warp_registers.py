@@ -34,8 +34,15 @@ def show_registers(execution: Execution) -> Iterator[Obligation]:
         about = "the warps of a warpgroup change their number of registers together"
         yield obligation("registers", (event.line,), about, is_whole, "counted", "it may be some of them only")
     start = registers_at_start(execution.facts.function)
-    if start is None or all(event.kind == LOWER for event in changes):
-        return  # where the header says no number, the instruction has no effect
+    if start is None:
+        return  # the instruction has no effect
+    for number, event in enumerate(changes):
+        for later in changes[number + 1 :]:
+            is_again = event.bytes != later.bytes if set(event.loops) & set(later.loops) else event.bytes < later.bytes
+            if later.kind == LOWER == event.kind and places[event][0] & places[later][0] and is_again:
+                raise UnsupportedError(later.at, "a warp may have fewer registers here than it is to keep")
+    if all(event.kind == LOWER for event in changes):
+        return
     start = -(-start // 8) * 8
     seen = left = 0
     for event, (mask, others) in places.items():
