@@ -3,7 +3,7 @@
 # ruff: noqa: B007, F821 - the names of sizes and loops are those of the algorithms
 # mypy: ignore-errors
 
-from ptxlab.schedule import algorithm, bf16, e4m3, e5m2, f16, f32, nvfp4, s8, u8
+from ptxlab.schedule import algorithm, bf16, e4m3, e5m2, f16, f32, nvfp4, s8, s32, u8
 
 
 @algorithm
@@ -288,10 +288,44 @@ def causal(q: bf16["m", 32], k: bf16["m", 32], v: bf16["m", 16], o: f32["m", 16]
             o[i, c] = sum(p * v[j, c] for j in range(m) if i <= j) / total
 
 
+@algorithm
+def embedding(ids: s32["m"], table: f16["v", "n"], y: f32["m", "n"]):
+    for i, j in grid(m, n):
+        y[i, j] = table[ids[i], j]
+
+
+@algorithm
+def bags(ids: s32["m", "k"], table: f32["v", "n"], weights: f32["m", "k"], y: f32["m", "n"]):
+    for i, j in grid(m, n):
+        y[i, j] = sum(weights[i, x] * table[ids[i, x], j] for x in range(k))
+
+
+@algorithm
+def ragged_sums(lengths: s32["m"], x: f32["m", "n"], y: f32["m"], z: f32["m"]):
+    for i in range(m):
+        y[i] = sum(x[i, j] for j in range(n) if j < lengths[i])
+        top = max(x[i, j] for j in range(n))
+        z[i] = top if lengths[i] > 2 else lengths[i] * 2
+
+
+@algorithm
+def product_of_experts(expert: s32["m"], a: f32["m", "k"], b: f32["e", "k", "n"], c: f32["m", "n"]):
+    for i, j in grid(m, n):
+        c[i, j] = sum(a[i, x] * b[expert[i], x, j] for x in range(k))
+
+
+@algorithm
+def permuted(p: s32["n"], ids: s32["m"], x: f32["n"], y: f32["m"], z: f32["m"]):
+    for i in range(m):
+        y[i] = x[ids[i] - 2] if ids[i] > 1 else ids[i] + 0.5
+        if ids[i] != 3:
+            z[i] = x[p[ids[i]]]
+
+
 ALGORITHMS = [
     matmul, matmul_by_columns, matmul_of_halves, linear, batched, gemv, gemv_transposed, scale, gelu, add_rows,
     transpose, reverse, row_sum, row_range, column_mean, softmax, rms_norm, layer_norm, convolution, convolution_same,
-    causal_sums, linear_of_eights, nearest, centred, gemv_of_bytes, product_of_bytes, limited, depthwise, adam,
-    products, gated, largest,
+    causal_sums, linear_of_eights, nearest, gemv_of_bytes, product_of_bytes, limited, depthwise, adam,
+    products, gated, largest, embedding, bags, ragged_sums, product_of_experts, permuted,
 ]  # fmt: skip
-NEED_STEPS = [linear_of_fours, log_sum, weighted, attention, causal]  # one thread alone does not compute these
+NEED_STEPS = [centred, linear_of_fours, log_sum, weighted, attention, causal]  # one thread alone does not compute these

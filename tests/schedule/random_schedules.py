@@ -208,7 +208,8 @@ def sizes_of(made: Schedule, chance: random.Random) -> dict[str, int]:
     for size in made.algorithm.sizes:
         step = 32 if made.algorithm is linear_of_fours and size == "k" else chance.choice((1, 4, 8, 16))
         most = 2 * LARGEST if made.state.unit == "tcgen05" else LARGEST
-        is_empty = step < 32 and chance.random() < EMPTY
+        gathers = any(array.element == "s32" for array in made.algorithm.arrays.values())
+        is_empty = step < 32 and not gathers and chance.random() < EMPTY
         found[size] = 0 if is_empty else max(step, chance.randint(1, most) // step * step)
     return {**found, **made.sizes}
 

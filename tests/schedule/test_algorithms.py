@@ -6,21 +6,26 @@
 import numpy as np
 import pytest
 
-from ptxlab.report import PtxError
-from ptxlab.schedule import algorithm, checking, f32, launching, s8, schedule
+from ptxlab.report import KernelError, PtxError
+from ptxlab.schedule import algorithm, checking, f32, launching, s8, s32, schedule
 from ptxlab.schedule.reference import compute
 from tests.schedule.algorithms import (
     adam,
+    bags,
     centred,
     depthwise,
+    embedding,
     gated,
     gemv_of_bytes,
     largest,
     limited,
     log_sum,
     nearest,
+    permuted,
     product_of_bytes,
+    product_of_experts,
     products,
+    ragged_sums,
 )
 
 
@@ -121,6 +126,26 @@ def gathered(x: f32["n"], ids: f32["m"], y: f32["m"]):
         y[i] = x[ids[i]]
 
 
+def scattered(x: f32["m"], ids: s32["m"], y: f32["n"]):
+    for i in range(m):
+        y[ids[i]] = x[i]
+
+
+def beside(x: f32["n"], ids: s32["m"], y: f32["m"]):
+    for i in range(m):
+        y[i] = x[ids[i] + 1]
+
+
+def of_beyond(x: f32["n"], ids: s32["m"], y: f32["m"]):
+    for i in range(m):
+        y[i] = x[ids[i + 1]]
+
+
+def rows_of_lengths(x: f32["m", "n"], lengths: s32["m"], y: f32["m"]):
+    for i in range(m):
+        y[i] = sum(x[i, j] for j in range(lengths[i]))
+
+
 def decayed(p: f32["n"], first: f32["n"]):
     for i in range(n):
         first[i] = 0.9 * first[i]
@@ -183,6 +208,10 @@ def of_two_names(x: f32["m n"]):
         (to_the_diagonal, "how many iterations `j` has depends on `i`", "if j < i"),
         (halves, "`y` is written twice", "y[...] = a if ... else b"),
         (gathered, "`ids[i]` is not a sum of loop variables and sizes", "indices and extents are"),
+        (scattered, "`y` is written at indices that are read", "which of them is last?"),
+        (beside, "`x` may be accessed out of bounds: the index is ids[i] + 1", "choose: `x[...] if 0 <="),
+        (of_beyond, "`ids` may be accessed out of bounds: the index is i + 1", "choose"),
+        (rows_of_lengths, "how many iterations `j` has depends on `i`", "if j < i"),
         (decayed, "`first` is read here and written on line", "give the value a name"),
         (shifted, "`y` is read here and written on line", "give the value a name"),
         (centred_in_place, "`x` is read here and written on line", "give the value a name"),
@@ -215,6 +244,55 @@ def test_names_and_sizes_are_any():
     s.reorder("x", "i", "j").stage("a", "b", in_="shared")
     assert s.check(seeds=1, symbolic=False, m=20, n=33, thread=13)
     assert schedule(sizes_in_sums).tile(i=8).blocks().threads("i").check(seeds=1, symbolic=False, m=13, n=5)
+
+
+@pytest.mark.parametrize(
+    ("made", "take", "sizes"),
+    [
+        (embedding, lambda s: s.tile(i=8, j=64).blocks().tile(j=4).threads("i", "j.1"), {"m": 20, "v": 30, "n": 100}),
+        (embedding, lambda s: s.tile(i=8).blocks("j").tile(i=2).threads().unroll("i.2"), {"m": 21, "v": 3, "n": 5}),
+        (bags, lambda s: s.tile(i=4, j=32).blocks().threads("i.1", "j.1"), {"m": 9, "v": 30, "n": 50, "k": 5}),
+        (bags, lambda s: s.tile(x=8).threads("x.1").stage("weights", in_="shared"), {"m": 3, "v": 5, "n": 4, "k": 20}),
+        (ragged_sums, lambda s: s.blocks("i").tile(j=64).tile(j=2).threads().vectorize("x", 2), {"m": 9, "n": 150}),
+        (
+            product_of_experts,
+            lambda s: s.tile(i=4, j=8).blocks().tile(i=2).threads().stage("b", in_="registers"),
+            {"k": 9},
+        ),
+        (permuted, lambda s: s.tile(i=8).blocks().tile(i=2).threads().unroll("i.2"), {"m": 19, "n": 12}),
+        (permuted, lambda s: s.tile(i=2).blocks().threads("i"), {"m": 0, "n": 0}),
+    ],
+)
+def test_elements_are_gathered(made, take, sizes):
+    assert take(schedule(made)).check(seeds=2, symbolic=False, **sizes)
+
+
+def test_vectors_are_gathered():
+    s = schedule(embedding).tile(i=4, j=32).blocks().tile(i=2, j=4).threads().vectorize("table", "y", 4)
+    text = str(s.check(seeds=1, symbolic=False, m=9, v=30, n=40).check(seeds=0, m=3, v=4, n=8).kernel(m=4, n=32))
+    assert s.verdict.level == "same-bits"
+    assert [text.count(one) for one in ("ld.global.b32", "ld.global.v2.b32", "st.global.v4")] == [1, 1, 1]
+
+
+def test_indices_beyond_an_array_are_found():
+    ids, table, y = np.array([0, 7], np.int32), np.zeros((7, 4), np.float16), np.zeros((2, 4), np.float32)
+    with pytest.raises(KernelError, match="outside of argument 1"):
+        schedule(embedding).launch(ids, table, y, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (lambda s: s.stage("table", in_="shared"), "`table` is read at indices that are read, too: no box holds these"),
+        (lambda s: s.stage("ids", in_="shared"), "`ids` has indices, which are read where they are used"),
+        (lambda s: s.vectorize("ids", 4), "`ids` has indices, which are read where they are used"),
+    ],
+)
+def test_what_is_gathered_is_not_staged(step, message):
+    with pytest.raises(PtxError) as found:
+        step(schedule(embedding).tile(i=8, j=32).blocks())
+    assert message in str(found.value)
+    assert "test_algorithms.py" in str(found.value)
 
 
 def test_tensor_cores_compute_one_of_two_sums():

@@ -10,7 +10,7 @@ import pytest
 
 from ptxlab.report import PtxError
 from ptxlab.schedule import algorithm, choose, f32, free, schedule
-from tests.schedule.algorithms import log_sum, matmul, scale, softmax
+from tests.schedule.algorithms import embedding, log_sum, matmul, scale, softmax
 from tests.schedule.test_tensor import by_mma, linear, with_roles
 
 
@@ -81,6 +81,7 @@ def numbers(*shape, type=np.float32):
         (lambda: free(), "`free` takes numbers, not ()"),
         (lambda: choose([3], m=3), "`choose` is given no schedule"),
         (lambda: choose(with_roles(), m=3, n=3, k=3), "`choose` is given no schedules, or something else"),
+        (lambda: schedule(embedding).check(v=0), "`ids` has indices of an array without elements"),
         (lambda: tiled().check(seeds="2"), "'2' runs with several seeds"),
         (lambda: tiled().check(seeds=-1), "-1 runs with several seeds"),
         (lambda: schedule(beyond).check(n=3), "`x` has shape (-2,) for n = 3"),

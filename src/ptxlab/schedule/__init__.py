@@ -14,7 +14,7 @@
 """
 
 from ptxlab.schedule.from_ptx import from_cuda, from_ptx
-from ptxlab.schedule.read import algorithm, bf16, e4m3, e5m2, f16, f32, mxf4, mxf8, nvfp4, s8, u8
+from ptxlab.schedule.read import algorithm, bf16, e4m3, e5m2, f16, f32, mxf4, mxf8, nvfp4, s8, s32, u8
 from ptxlab.schedule.scheduling import Schedule, Step, schedule
 from ptxlab.schedule.search import Search, free
 from ptxlab.schedule.statements import Algorithm
@@ -39,6 +39,7 @@ __all__ = [
     "mxf8",
     "nvfp4",
     "s8",
+    "s32",
     "schedule",
     "u8",
     "waves",

@@ -8,8 +8,9 @@ the pointers that it needs are computed, and at its end they are moved on.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from ptxlab.author import Pointer, s32, s64, u32
@@ -17,6 +18,7 @@ from ptxlab.author.emit import emit
 from ptxlab.author.pointers import Pointer as TypedPointer
 from ptxlab.author.values import b8
 from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.statements import Gathered, Load, gathered
 from ptxlab.schedule.tree import BYTES, Buffer, Plan
 
 Value = Any  # a Python number, or a register
@@ -66,9 +68,39 @@ class Addresses:
             found.append(_product(found[-1], self.value(extent)))
         return found[::-1]
 
+    def resolved(self, sum: Linear, numbers: Mapping[str, int] = MappingProxyType({})) -> Linear:
+        """A sum with what is known in it: unrolled variables, and registers in place of elements of arrays."""
+        numbers = {**self.numbers, **numbers}
+        sum = sum.replaced(numbers)
+        for load in gathered(sum):
+            index = tuple(self.resolved(self.plan.index(one), numbers) for one in load.index)
+            key = (load.array, index)
+            if key not in self.known:
+                self.known[key] = self._gather(load, index, numbers)
+            sum = sum.replaced({Gathered.of(load): Linear.of(self.known[key])})
+        return sum
+
+    def _gather(self, load: Load, index: Sequence[Linear], numbers: Mapping[str, int]) -> str:
+        """Load an element; the name of its register. It is zero where it is masked, or outside of its array."""
+        limits = self.outside({axis for one in load.index for axis in self.plan.axes_of(one)})
+        limits = [Below(one.value.replaced(numbers), one.limit) for one in limits]
+        for at, extent in zip(index, self.plan.extents(load.array), strict=True) if not load.is_inside else ():
+            limits += [Below(at, extent), Below(at)]
+        when = self.predicate(limits)
+        register = emit(
+            "ld.global.b32", [self.element(load.array, index)], out=s32() if when is None else s32(0), when=when
+        )
+        self.registers[f".{register.name}"] = register
+        return f".{register.name}"
+
+    def outside(self, axes: Collection[str]) -> list[Below]:
+        """The conditions that iterations of tiles are ones of these axes."""
+        some = [axis for axis in sorted(axes) if not self.plan.is_exact(axis)]
+        return [Below(self.plan.axis(axis), self.plan.state.extent(axis)) for axis in some]
+
     def value(self, sum: Linear) -> Value:
         """A number, or an `s32` register."""
-        sum = sum.replaced(self.numbers)
+        sum = self.resolved(sum)
         if sum.is_constant:
             return sum.constant
         if sum not in self.known:
@@ -93,7 +125,7 @@ class Addresses:
         """A predicate that holds where all conditions do, or with `negated` where one does not; None for none."""
         found = None
         for one in dict.fromkeys(conditions):
-            value, limit = one.value.replaced(self.numbers), one.limit
+            value, limit = self.resolved(one.value), one.limit
             if limit is not None and value.is_constant and limit.is_constant and value.constant < limit.constant:
                 continue
             if limit is None and value.is_constant and value.constant >= 0:
@@ -170,7 +202,7 @@ class Addresses:
 
     def element(self, array: str, index: Sequence[Linear], follows: bool = False) -> Pointer:
         """The address of an element of an array in global memory; where many follow each other, from the one before."""
-        index = [one.replaced(self.numbers) for one in index]
+        index = [self.resolved(one) for one in index]
         address, offset = self.pointer(self.place(array, index)), 0
         for one, stride in zip(index, self.strides[array], strict=True):
             if isinstance(stride, int):

@@ -14,7 +14,7 @@ from ptxlab.schedule.lanes import EIGHT, exchange, group_of, lanes_of, limited, 
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.numbers import each, expression, holding, key_of
 from ptxlab.schedule.online import start_online, write_factor, write_rescale, write_weight
-from ptxlab.schedule.operands import masks_together, outside
+from ptxlab.schedule.operands import masks_together
 from ptxlab.schedule.reference import NEUTRAL
 from ptxlab.schedule.statements import Let, Load, Reduce, Store
 from ptxlab.schedule.tensor import is_first_multiplied, write_multiply
@@ -57,7 +57,7 @@ def _init(w: Writing, one: Reduce) -> None:
 
 def _update(w: Writing, one: Reduce) -> None:
     total = w.made[key_of(w, one)]
-    limits = [] if _is_neutral(w, one) else outside(w, one.over)
+    limits = [] if _is_neutral(w, one) else w.addresses.outside(one.over)
     when = holding(w, limits, one.condition)
     value = one.value
     if one.operation == "add" and getattr(value, "name", "") == "mul" and hasattr(value, "operands"):
@@ -87,7 +87,7 @@ def _is_masked(w: Writing, load: Load, axis: str) -> bool:
 
 def _store(w: Writing, one: Store) -> None:
     index = tuple(w.plan.index(part).replaced(w.addresses.numbers) for part in one.index)
-    limits = [Below(b.value.replaced(w.addresses.numbers), b.limit) for b in outside(w, one.axes)]
+    limits = [Below(b.value.replaced(w.addresses.numbers), b.limit) for b in w.addresses.outside(one.axes)]
     # Where several threads or blocks have the same number, the first of them stores it.
     runs = (*w.state.blocks, *w.state.threads, *([w.state.cluster] if w.state.cluster else []))
     shared = {other for name, other in w.state.aliases.items() if w.state.part(name).axis in one.axes}

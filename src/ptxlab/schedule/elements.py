@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ptxlab.author import Pointer, b8, b16, b32, f32
+from ptxlab.author import Pointer, b8, b16, b32, f32, s32
 from ptxlab.author import bf16 as bf16_type
 from ptxlab.author import f16 as f16_type
 from ptxlab.author.emit import emit
@@ -16,7 +16,8 @@ from ptxlab.schedule.tree import BYTES
 Hint = tuple[str, list[Value]]  # a modifier of an access, and its operand
 NO_HINT: Hint = "", []
 INTEGERS = {"s8": (-128, 128), "u8": (0, 256)}  # the least, and one more than the largest
-ELEMENTS: dict[str, Any] = {"f32": f32, "f16": f16_type, "bf16": bf16_type, "e4m3": b8, "e5m2": b8, "s8": b8, "u8": b8}
+ELEMENTS: dict[str, Any] = {"f32": f32, "f16": f16_type, "bf16": bf16_type, "s32": s32}
+ELEMENTS |= dict.fromkeys(("e4m3", "e5m2", "s8", "u8"), b8)
 
 
 def shared_address(register: Value, offset: int) -> Pointer:

@@ -20,7 +20,7 @@ from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.pieces import workspace_words
 from ptxlab.schedule.scaled import Scaled, factors_of
 from ptxlab.schedule.state import State, quoted, refuse_here
-from ptxlab.schedule.statements import Algorithm, Array
+from ptxlab.schedule.statements import Algorithm, Array, gathered, loads
 from ptxlab.schedule.tree import BYTES
 
 if TYPE_CHECKING:
@@ -141,11 +141,28 @@ def arguments_of(algorithm: Algorithm, sizes: Mapping[str, int], draw: Draw) -> 
             refuse_here("bad-argument", f"`{name}` has shape {shape} for {said}", "take larger sizes")
         if array.element in FORMATS:
             found.append(Scaled(array, matrix(draw, FORMATS[array.element], *shape)))
+        elif array.element == "s32":
+            fewest = _fewest(algorithm, name, sizes)
+            if not fewest and 0 not in shape:
+                refuse_here("bad-argument", f"`{name}` has indices of an array without elements", "take larger sizes")
+            found.append(draw.integers(shape, "s32", 0, max(1, fewest)))
         elif array.element in INTEGERS:
             found.append(draw.integers(shape, array.element, *INTEGERS[array.element]))
         else:
             found.append(draw.normal(shape, array.element))
     return found
+
+
+def _fewest(algorithm: Algorithm, array: str, sizes: Mapping[str, int]) -> int:
+    """What indices in an array must be less than; other whole numbers are at most the largest size."""
+    found = [
+        extent.value(sizes)
+        for one in algorithm.statements
+        for load in loads(one)
+        for at, extent in zip(load.index, algorithm.arrays[load.array].extents, strict=True)
+        if array in (inner.array for inner in gathered(at))
+    ]
+    return min(found, default=1 + max(sizes.values(), default=1))
 
 
 def multiples_of(schedule: Schedule, size: str) -> set[int]:

@@ -241,6 +241,8 @@ def _places(
                 if isinstance(node, tree.Leaf) or load.array == node.stage.array
             ]
             for load in wanted:
+                if load.parts:
+                    continue  # its address is known when its indices are
                 if isinstance(node, tree.Leaf) and load.array in kept:
                     continue
                 if load.array in held:

@@ -21,11 +21,12 @@ def write_keep(w: Writing, keep: Keep) -> None:
     w.comment(f"{array} to registers", keep.stage.step)
     wanted: dict[tuple[Linear, ...], Load] = {}
     for load in (load for leaf in keep.leaves for load in reads(leaf) if load.array == array):
-        box = [w.plan.index(one).replaced(addresses.numbers) for one in load.index]
-        inner = sorted({name for one in box for name in one.names if name in w.plan.unrolled})
+        box = [w.plan.index(one) for one in load.index]
+        own = {name for one in (*box, *map(w.plan.index, map(Linear.of, load.names))) for name in one.names}
+        inner = sorted(own & w.plan.unrolled - addresses.numbers.keys())
         for numbers in product(*(range(w.state.count(w.state.part(name)) or 1) for name in inner)):
             chosen = dict(zip(inner, numbers, strict=True))
-            wanted.setdefault(tuple(one.replaced(chosen) for one in box), load)
+            wanted.setdefault(tuple(addresses.resolved(one, chosen) for one in box), load)
     found: dict[tuple[Linear, ...], Value] = {}
     contiguous = -1
     if array in w.held:
@@ -102,7 +103,7 @@ def _bounds(w: Writing, load: Load, index: Sequence[Linear]) -> list[Below]:
 
 def element(w: Writing, load: Load) -> Value:
     """An element that a statement reads, once where it reads it twice."""
-    index = tuple(w.plan.index(one).replaced(w.addresses.numbers) for one in load.index)
+    index = tuple(w.addresses.resolved(w.plan.index(one)) for one in load.index)
     if load.array in w.kept:
         return w.kept[load.array][index]
     if load not in w.loaded:
@@ -110,10 +111,5 @@ def element(w: Writing, load: Load) -> Value:
         if load.array in w.algorithm.outputs:  # only the thread that writes an element reads it
             limits += w.first
         axes = {axis for one in load.index for axis in w.plan.axes_of(one)}
-        w.loaded[load] = load_elements(w, load.array, index, 1, [*limits, *outside(w, sorted(axes))])[0]
+        w.loaded[load] = load_elements(w, load.array, index, 1, [*limits, *w.addresses.outside(axes)])[0]
     return w.loaded[load]
-
-
-def outside(w: Writing, axes: Sequence[str]) -> list[Below]:
-    """The conditions that iterations of tiles are ones of the axis."""
-    return [Below(w.plan.axis(a), w.state.extent(a)) for a in axes if not w.plan.is_exact(a)]

@@ -200,7 +200,7 @@ def _unrolled(plan: Plan) -> set[str]:
         for leaf in leaves:
             around = [loop.part.name for loop in paths[id(leaf)]]
             inner = around[around.index(stage.at) + 1 :] if stage.at in around else around if not stage.at else []
-            axes = {a for load in reads(leaf) if load.array == stage.array for i in load.index for a in i.names}
+            axes = {axis for load in reads(leaf) if load.array == stage.array for axis in load.names}
             for name in inner:
                 if state.part(name).axis in axes:
                     said = f"`{stage.array}` is kept in a register for each iteration of `{name}`"

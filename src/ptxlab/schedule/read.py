@@ -28,6 +28,7 @@ from ptxlab.schedule.statements import (
     Applied,
     Array,
     Expression,
+    Gathered,
     Index,
     Let,
     Load,
@@ -36,6 +37,7 @@ from ptxlab.schedule.statements import (
     Reduce,
     Statement,
     Store,
+    gathered,
     loads,
 )
 
@@ -56,8 +58,8 @@ class ArrayType:
         return ArrayType(self.element, extents if isinstance(extents, tuple) else (extents,))
 
 
-ELEMENTS = ("f32", "f16", "bf16", "e4m3", "e5m2", "s8", "u8", "nvfp4", "mxf4", "mxf8")
-f32, f16, bf16, e4m3, e5m2, s8, u8, nvfp4, mxf4, mxf8 = map(ArrayType, ELEMENTS)
+ELEMENTS = ("f32", "f16", "bf16", "e4m3", "e5m2", "s8", "u8", "s32", "nvfp4", "mxf4", "mxf8")
+f32, f16, bf16, e4m3, e5m2, s8, u8, s32, nvfp4, mxf4, mxf8 = map(ArrayType, ELEMENTS)
 
 
 def algorithm(function: Callable[..., Any]) -> Algorithm:
@@ -171,10 +173,14 @@ class _Reader:
                     self._assign(name, node, names, axes)
                 case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=array)) as target]):
                     index = self._index(array, target, names)
+                    if gathered(*index):
+                        said = f"`{array}` is written at indices that are read: iterations may write one element"
+                        self.refuse(node, said, "which of them is last?")
                     if self.arrays[array].element not in ("f32", "f16", "bf16"):
                         said = f"`{array}` is of {self.arrays[array].element}, which is only read"
                         self.refuse(node, said, helps=("store it as `f16`, `bf16` or `f32`",))
-                    value = self._number(node.value, self._expression(node.value, names, axes))
+                    value = self._expression(node.value, names, axes, inside=condition is None)
+                    value = self._number(node.value, value)
                     store = Store(axes, value, node.lineno, array, index, condition)
                     if condition is None:
                         for axis, extent in enumerate(self.arrays[array].extents):
@@ -253,6 +259,9 @@ class _Reader:
                 return Linear.of(value)
             case ast.Name(id=name) if name in names:
                 return names[name]
+            case ast.Subscript(value=ast.Name(id=array)) if self._is_whole(array):
+                index = self._index(array, node, names)
+                return Linear.of(Gathered.of(Load(array, index, self._are_inside(node, array, index, True))))
             case ast.Name(id=name) if name in self.sizes:
                 return Linear.of(name)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -301,13 +310,11 @@ class _Reader:
                     said = f"`{found}` is a number for each `{missing[0]}`, and this is not in a loop over it"
                     self.refuse(node, said, helps=(f"reduce it: `max({found} for {missing[0]} in range(...))`",))
                 return Name(found)
+            case ast.Subscript(value=ast.Name(id=array)) if self._is_whole(array):
+                return Index(self._linear(node, names, node.lineno))
             case ast.Subscript(value=ast.Name(id=array)):
                 index = self._index(array, node, names)
-                is_inside = all(map(self._is_inside, index, self.arrays[array].extents))
-                if inside and not is_inside:
-                    for one, extent in zip(index, self.arrays[array].extents, strict=True):
-                        self._check_inside(node, array, one, extent)
-                return Load(array, index, is_inside)
+                return Load(array, index, self._are_inside(node, array, index, inside))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return Applied("neg", (of(operand),))
             case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=2)):
@@ -365,7 +372,19 @@ class _Reader:
         self.statements.append(Reduce(axes, value, node.lineno, name, over, REDUCTIONS[function], condition))
         return Name(name)
 
+    def _is_whole(self, array: str) -> bool:
+        return array in self.arrays and self.arrays[array].element == "s32"
+
+    def _are_inside(self, node: ast.AST, array: str, index: tuple[Linear, ...], inside: bool) -> bool:
+        """Whether indices are in bounds for all iterations; with `inside`, they must be, and gathered ones are."""
+        for one, extent in zip(index, self.arrays[array].extents, strict=True):
+            if inside and one not in map(Linear.of, map(Gathered.of, gathered(one))):
+                self._check_inside(node, array, one, extent)
+        return inside or all(map(self._is_inside, index, self.arrays[array].extents))
+
     def _is_inside(self, index: Linear, extent: Linear) -> bool:
+        if gathered(index):
+            return False
         least = index.replaced({a: (e - 1 if index.coefficient(a) < 0 else Linear()) for a, e in self.axes.items()})
         most = index.replaced({a: (e - 1 if index.coefficient(a) > 0 else Linear()) for a, e in self.axes.items()})
         return least.is_never_negative and (extent - 1 - most).is_never_negative

@@ -9,7 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.statements import Algorithm, Applied, Expression, Index, Let, Load, Name, Number, Reduce, Store
+from ptxlab.schedule.statements import (
+    Algorithm,
+    Applied,
+    Expression,
+    Gathered,
+    Index,
+    Let,
+    Load,
+    Name,
+    Number,
+    Reduce,
+    Store,
+)
 
 Values = NDArray[Any]
 _FUNCTIONS: dict[str, Any] = {
@@ -66,6 +78,9 @@ class _Reference:
     def index(self, value: Linear) -> Values:
         found: Values = np.full((1,) * len(self.order), value.constant)
         for name, coefficient in value.terms:
+            if isinstance(name, Gathered):
+                found = found + self.evaluate(name.load).astype(np.int64) * coefficient
+                continue
             if name in self.sizes:
                 found = found + self.sizes[name] * coefficient
                 continue

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from ptxlab.author.lines import SourcePosition, refuse
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.statements import Algorithm, Expression, loads
+from ptxlab.schedule.statements import Algorithm, Expression, Load, loads
 
 MOST_THREADS = 1024
 MOST_BLOCK_PARTS = 3
@@ -237,10 +237,14 @@ class State:
         if int("".join(filter(str.isdigit, self.target))) < chip:
             self.refuse("illegal-step", f"{what} the target `sm_{chip}`, and this one is `{self.target}`")
 
+    @property
+    def loads(self) -> list[Load]:
+        """All that is read of arrays."""
+        return [load for one in self.algorithm.statements for load in loads(one)]
+
     def indexing(self, array: str) -> frozenset[str]:
         """The axes in indices of an array."""
-        found = (load for one in self.algorithm.statements for load in loads(one) if load.array == array)
-        return frozenset(axis for load in found for index in load.index for axis in index.names)
+        return frozenset(axis for load in self.loads if load.array == array for axis in load.names)
 
     def serial(self, axes: Iterable[str]) -> list[str]:
         """The parts of some axes that each thread runs in order, from the outermost loop."""

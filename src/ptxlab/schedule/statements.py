@@ -14,6 +14,24 @@ from ptxlab.author.lines import refuse_line
 from ptxlab.schedule.linear import Linear
 
 
+class Gathered(str):
+    """An element of an array of whole numbers, as a name in a sum: `ids[i]` in `x[ids[i], j]`."""
+
+    load: Load
+
+    @staticmethod
+    def of(load: Load) -> Gathered:
+        """The name of an element."""
+        made = Gathered(f"{load.array}[{', '.join(map(str, load.index))}]")
+        made.load = load
+        return made
+
+
+def gathered(*sums: Linear) -> tuple[Load, ...]:
+    """The elements of arrays that are in sums."""
+    return tuple(name.load for one in sums for name, _ in one.terms if isinstance(name, Gathered))
+
+
 class Expression:
     """A number that is computed in f32."""
 
@@ -32,9 +50,14 @@ class Number(Expression):
 
 @dataclass(frozen=True)
 class Index(Expression):
-    """A loop variable, a size, or a sum of these, as a number."""
+    """A loop variable, a size, an element of an array of whole numbers, or a sum of these, as a number."""
 
     value: Linear
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """The elements in it."""
+        return gathered(self.value)
 
 
 @dataclass(frozen=True)
@@ -51,6 +74,17 @@ class Load(Expression):
     array: str
     index: tuple[Linear, ...]
     is_inside: bool = True
+
+    @property
+    def parts(self) -> tuple[Load, ...]:
+        """The elements that are its indices."""
+        return gathered(*self.index)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All that it depends on."""
+        found = {name for one in self.index for name in one.names}
+        return frozenset(found.union(*(one.names for one in self.parts)))
 
 
 @dataclass(frozen=True)

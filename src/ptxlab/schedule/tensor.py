@@ -20,7 +20,6 @@ from ptxlab.schedule.copies import offset_in
 from ptxlab.schedule.elements import as_words
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.numbers import holding, statement_of
-from ptxlab.schedule.operands import outside
 from ptxlab.schedule.scaled import copy_factors, packed, scales_at
 from ptxlab.schedule.state import LANES, Tensor
 from ptxlab.schedule.statements import Let, Reduce, loads
@@ -319,7 +318,7 @@ class _Weights:
         known = dict(w.addresses.numbers)
         for place, (down, right) in enumerate(product(range(2), range(2))):
             w.addresses.numbers.update({**numbers, self.eights: number, half: down, pair: right})
-            when = holding(w, outside(w, self.sum.over), self.sum.condition)
+            when = holding(w, w.addresses.outside(self.sum.over), self.sum.condition)
             if when is not None:
                 values[place] = ptx.selp.f32(values[place], 0.0, when)
         w.addresses.numbers.clear()

@@ -10,10 +10,10 @@ from ptxlab.isa.units.swizzle import SWIZZLES, Swizzle
 from ptxlab.measure.block_scaled import FORMATS
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import Part, Stage, State
-from ptxlab.schedule.statements import Load, Reduce, Statement, loads
+from ptxlab.schedule.statements import Load, Reduce, Statement, gathered, loads
 
 READING = ("update", "multiply", "let", "store")  # what leaves do that evaluate their statement
-BYTES = {"f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, **dict.fromkeys(FORMATS, 1)}
+BYTES = {"f32": 4, "s32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, **dict.fromkeys(FORMATS, 1)}
 
 
 @dataclass(eq=False)
@@ -254,8 +254,9 @@ class Plan:
         return not is_empty and (every == 1 or self.state.extent(axis).is_multiple(every, self.multiples))
 
     def axes_of(self, value: Linear) -> list[str]:
-        """The axes in a sum of axes."""
-        return [name for name in value.names if name in self.state.parts]
+        """The axes that a sum of axes, and of elements that these index, depends on."""
+        names = value.names.union(*(load.names for load in gathered(value)))
+        return [name for name in names if name in self.state.parts]
 
     def extents(self, array: str) -> tuple[Linear, ...]:
         """Those of an array, with sizes that are known in them."""

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import LANES, State
-from ptxlab.schedule.statements import loads
 from ptxlab.schedule.steps.multicast import multicast
 
 MOST_COLUMNS = 256  # of one multiplication
@@ -23,7 +22,7 @@ def pair(state: State) -> State:
         said = f"a block has {rows} x {columns // (rows // LANES)} of `{tensor.sum}`"
         help = f"`tile({tensor.rows}={LANES}, {tensor.columns}=...)` with a multiple of {COLUMNS} columns"
         state.refuse("illegal-step", f"{said}, and one of a pair has {LANES} rows and up to {MOST_COLUMNS}", help)
-    right = next(load for one in state.algorithm.statements for load in loads(one) if load.array == tensor.right)
+    right = next(load for load in state.loads if load.array == tensor.right)
     if right.index[-1] != Linear.of(tensor.depth):
         said = f"`{tensor.right}` has rows along `{tensor.columns}`, of which each block would have a half"
         state.refuse("illegal-step", said, f"a pair reads `{tensor.right}` by rows along `{tensor.depth}`")

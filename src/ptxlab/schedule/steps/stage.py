@@ -43,6 +43,8 @@ def stage(
         state.refuse("illegal-step", f"rows are {pad!r:.40} elements longer")
     for array in arrays:
         check(state, array)
+        if in_ == "shared" and any(load.array == array and load.parts for load in state.loads):
+            state.refuse("illegal-step", f"`{array}` is read at indices that are read, too: no box holds these")
         if in_ == "registers" and array in state.operands:
             state.refuse("illegal-step", f"tensor cores read `{array}` from shared memory")
         if any(one.array == array and one.space == in_ for one in state.stages):
@@ -66,14 +68,16 @@ def check(state: State, array: str) -> None:
         state.refuse("illegal-step", said, f"arrays are {quoted(state.algorithm.arrays)}")
     if array in state.algorithm.outputs:
         state.refuse("illegal-step", f"`{array}` is written", "what is read is staged")
-    if not any(load.array == array for one in state.algorithm.statements for load in loads(one)):
+    if state.algorithm.arrays[array].element == "s32":
+        state.refuse("illegal-step", f"`{array}` has indices, which are read where they are used")
+    if not any(load.array == array for load in state.loads):
         state.refuse("illegal-step", f"`{array}` is not read")
 
 
 def default(state: State, array: str, space: str) -> str:
     """The loop in which an array is staged, where none is named."""
     for one in state.algorithm.statements:
-        used = {axis for load in loads(one) if load.array == array for index in load.index for axis in index.names}
+        used = {axis for load in loads(one) if load.array == array for axis in load.names}
         if not used:
             continue
         axes = (*one.axes, *getattr(one, "over", ()))
