@@ -48,14 +48,27 @@ def _is_clean(text: str) -> bool:
     return all(diagnostic.level != "error" for diagnostic in found)
 
 
-def machine_code(text: str, target: str = "sm_90a") -> list[str]:
-    """The SASS of the one kernel of a text, without padding."""
+def machine_code(text: str, target: str = "sm_90a") -> dict[str, list[str]]:
+    """The SASS of the kernels of a text, without padding."""
     assembly = assemble(text, target)
     assert assembly.cubin, assembly.diagnostics
-    (function,) = disassemble(assembly.cubin)
-    return [one.text for one in function.instructions if one.opcode != "NOP"]
+    return {
+        function.name: [one.text for one in function.instructions if one.opcode != "NOP"]
+        for function in disassemble(assembly.cubin)
+    }
 
 
-def opcodes(statements: str, target: str = "sm_90a") -> list[str]:
-    """The operations that statements become, with their modifiers."""
-    return [one.split()[1 if one.startswith("@") else 0] for one in machine_code(module(statements, target), target)]
+def opcodes(kernels: dict[str, str], target: str = "sm_90a") -> dict[str, list[str]]:
+    """The operations that the statements of kernels become, with their modifiers.
+
+    They are kernels of one module: a disassembler takes most of a second to start.
+    """
+    head, entry = module("STATEMENTS", target).split(".visible", 1)
+    text = head + "".join(
+        f".visible{entry}".replace("entry k(", f"entry {name}(").replace("STATEMENTS", statements)
+        for name, statements in kernels.items()
+    )
+    return {
+        name: [one.split()[1 if one.startswith("@") else 0] for one in code]
+        for name, code in machine_code(text, target).items()
+    }

@@ -10,91 +10,107 @@ from tests.claims.asking import machine_code, needs_disassembler, opcodes
 from tests.tools import needs_ptxas
 
 ACCUMULATORS = "{%f0, %f1, %f2, %f3}"
+OPERANDS = f"{ACCUMULATORS}, {{%r0, %r1, %r2, %r3}}, {{%r0, %r1}},"
+FP8 = f"mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32 {ACCUMULATORS}, {{%r0, %r1}}, {{%r2}},"
+STORES = ("st.global.wt", "st.volatile.global", "st.relaxed.sys.global")
+A, C = ("{" + ", ".join(f"%{kind}{i}" for i in range(8)) + "}" for kind in "rf")
 REDUCTION = "".join(
     f"shfl.sync.down.b32 temp, {{0}}, {distance}, 0x1f, 0xffffffff; add.f32 {{0}}, {{0}}, temp; "
     for distance in (16, 8, 4, 2, 1)
 )
 
 
-def accesses(statements: str) -> list[str]:
-    """What is left of loads, stores and copies."""
-    return [opcode for opcode in opcodes(statements) if re.match("LDG|STG|CCTL", opcode)]
-
-
-@needs_disassembler
-def test_cg_goes_by_the_first_cache_and_ca_does_not() -> None:
-    copies = " ".join(f"cp.async.{way}.shared.global [buffer], [%rd0], 16;" for way in ("cg", "ca"))
-    assert accesses(copies) == ["LDGSTS.E.BYPASS.128", "LDGSTS.E.128"]
-
-
-@needs_disassembler
-def test_cs_is_evict_first() -> None:
-    assert accesses("ld.global.cs.f32 %f0, [%rd0]; st.global.cs.f32 [%rd0+4], %f0;") == ["LDG.E.EF", "STG.E.EF"]
-
-
-@needs_disassembler
-def test_wt_is_a_strong_store_and_no_way_around_caches() -> None:
-    stores = ("st.global.wt", "st.volatile.global", "st.relaxed.sys.global")
-    assert accesses(" ".join(f"{store}.f32 [%rd0], 0f3F800000;" for store in stores)) == ["STG.E.STRONG.SYS"] * 3
-
-
-@needs_disassembler
-def test_prefetch_is_an_instruction() -> None:
-    assert accesses("prefetch.global.L2 [%rd0];") == ["CCTL.E.PF2"]
-
-
-def products(target: str, *mma: str) -> list[str]:
-    """What products of loaded fragments become."""
+def products(*mma: str) -> str:
+    """Products of loaded fragments."""
     loads = "ld.global.v4.b32 {%r0, %r1, %r2, %r3}, [%rd0]; ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%rd0]; "
     multiply = " ".join(f"{one} {ACCUMULATORS};" for one in mma)
-    found = opcodes(f"{loads} {multiply} st.global.v4.f32 [%rd0], {ACCUMULATORS};", target)
-    return [opcode for opcode in found if re.match("[HQ]MMA", opcode)]
+    return f"{loads} {multiply} st.global.v4.f32 [%rd0], {ACCUMULATORS};"
+
+
+def reductions(address: str) -> str:
+    """Two sums over a warp, each in a block of its own, of two floats that each lane loads."""
+    blocks = " ".join(f"{{ .reg .f32 temp; {REDUCTION.format(value)} }}" for value in ("%f0", "%f1"))
+    return f"{address} ld.global.v2.f32 {{%f0, %f1}}, [%rd1]; {blocks} st.global.v2.f32 [%rd1], {{%f0, %f1}};"
+
+
+KERNELS = {
+    "copies": " ".join(f"cp.async.{way}.shared.global [buffer], [%rd0], 16;" for way in ("cg", "ca")),
+    "streaming": "ld.global.cs.f32 %f0, [%rd0]; st.global.cs.f32 [%rd0+4], %f0;",
+    "written_through": " ".join(f"{store}.f32 [%rd0], 0f3F800000;" for store in STORES),
+    "prefetch": "prefetch.global.L2 [%rd0];",
+    "f16_and_bf16": products(
+        *(f"mma.sync.aligned.m16n8k16.row.col.f32.{type}.{type}.f32 {OPERANDS}" for type in ("f16", "bf16"))
+    ),
+    "fp8": products(FP8),
+    "wmma": f"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {A}, [%rd0]; "
+    f"wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {C}, [%rd0]; "
+    f"wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {C}, {A}, {A}, {C}; "
+    f"wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd0], {C};",
+    "two_sums": reductions("mov.u32 %r0, %tid.x; mad.wide.u32 %rd1, %r0, 8, %rd0;"),
+    "sums_of_the_same": reductions("mov.u64 %rd1, %rd0;"),
+}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, list[str]]:
+    """What the kernels become on sm_90a."""
+    return opcodes(KERNELS)
+
+
+def named(pattern: str, found: list[str]) -> list[str]:
+    return [opcode for opcode in found if re.match(pattern, opcode)]
+
+
+ACCESSES = "LDG|STG|CCTL"
 
 
 @needs_disassembler
-def test_f16_and_bf16_are_one_instruction() -> None:
-    operands = f"{ACCUMULATORS}, {{%r0, %r1, %r2, %r3}}, {{%r0, %r1}},"
-    both = [f"mma.sync.aligned.m16n8k16.row.col.f32.{type}.{type}.f32 {operands}" for type in ("f16", "bf16")]
-    assert products("sm_90a", *both) == ["HMMA.16816.F32", "HMMA.16816.F32.BF16"]
+def test_cg_goes_by_the_first_cache_and_ca_does_not(found: dict[str, list[str]]) -> None:
+    assert named(ACCESSES, found["copies"]) == ["LDGSTS.E.BYPASS.128", "LDGSTS.E.128"]
+
+
+@needs_disassembler
+def test_cs_is_evict_first(found: dict[str, list[str]]) -> None:
+    assert named(ACCESSES, found["streaming"]) == ["LDG.E.EF", "STG.E.EF"]
+
+
+@needs_disassembler
+def test_wt_is_a_strong_store_and_no_way_around_caches(found: dict[str, list[str]]) -> None:
+    assert named(ACCESSES, found["written_through"]) == ["STG.E.STRONG.SYS"] * 3
+
+
+@needs_disassembler
+def test_prefetch_is_an_instruction(found: dict[str, list[str]]) -> None:
+    assert named(ACCESSES, found["prefetch"]) == ["CCTL.E.PF2"]
+
+
+@needs_disassembler
+def test_f16_and_bf16_are_one_instruction(found: dict[str, list[str]]) -> None:
+    assert named("[HQ]MMA", found["f16_and_bf16"]) == ["HMMA.16816.F32", "HMMA.16816.F32.BF16"]
 
 
 @pytest.mark.slow
 @needs_disassembler
-def test_fp8_is_multiplied_as_such_where_the_unit_exists() -> None:
-    fp8 = f"mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32 {ACCUMULATORS}, {{%r0, %r1}}, {{%r2}},"
-    assert products("sm_89", fp8) == ["QMMA.16816.F32.E4M3.E4M3"]
-    assert products("sm_90a", fp8) == ["HMMA.1688.F32"] * 2
+def test_fp8_is_multiplied_as_such_where_the_unit_exists(found: dict[str, list[str]]) -> None:
+    assert named("[HQ]MMA", opcodes({"fp8": KERNELS["fp8"]}, "sm_89")["fp8"]) == ["QMMA.16816.F32.E4M3.E4M3"]
+    assert named("[HQ]MMA", found["fp8"]) == ["HMMA.1688.F32"] * 2
 
 
 @needs_disassembler
-def test_wmma_is_two_of_the_same_instruction() -> None:
-    a, c = ("{" + ", ".join(f"%{kind}{i}" for i in range(8)) + "}" for kind in "rf")
-    text = (
-        f"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {a}, [%rd0]; "
-        f"wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {c}, [%rd0]; "
-        f"wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {c}, {a}, {a}, {c}; "
-        f"wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd0], {c};"
-    )
-    assert [opcode for opcode in opcodes(text) if "HMMA" in opcode] == ["HMMA.16816.F32"] * 2
-
-
-def reductions(address: str) -> list[str]:
-    """What two sums over a warp become, each in a block of its own, of two floats that each lane loads."""
-    blocks = " ".join(f"{{ .reg .f32 temp; {REDUCTION.format(value)} }}" for value in ("%f0", "%f1"))
-    text = f"{address} ld.global.v2.f32 {{%f0, %f1}}, [%rd1]; {blocks} st.global.v2.f32 [%rd1], {{%f0, %f1}};"
-    return [opcode for opcode in opcodes(text) if re.match("SHFL|FADD", opcode)]
+def test_wmma_is_two_of_the_same_instruction(found: dict[str, list[str]]) -> None:
+    assert named(".*HMMA", found["wmma"]) == ["HMMA.16816.F32"] * 2
 
 
 @needs_disassembler
-def test_a_block_of_statements_is_scheduled_like_any_other() -> None:
-    order = reductions("mov.u32 %r0, %tid.x; mad.wide.u32 %rd1, %r0, 8, %rd0;")
+def test_a_block_of_statements_is_scheduled_like_any_other(found: dict[str, list[str]]) -> None:
+    order = named("SHFL|FADD", found["two_sums"])
     assert sorted(order) == ["FADD"] * 10 + ["SHFL.DOWN"] * 10
     assert order[:2] == ["SHFL.DOWN"] * 2  # the second block begins before the first has come to its first sum
 
 
 @needs_disassembler
-def test_exchanges_of_what_all_lanes_have_are_dropped() -> None:
-    assert reductions("mov.u64 %rd1, %rd0;") == ["FADD"] * 10
+def test_exchanges_of_what_all_lanes_have_are_dropped(found: dict[str, list[str]]) -> None:
+    assert named("SHFL|FADD", found["sums_of_the_same"]) == ["FADD"] * 10
 
 
 @pytest.mark.slow

@@ -191,13 +191,23 @@ def test_a_file_of_python_is_not_taken_for_ptx(command: str) -> None:
     assert (result.exit_code, "`kernel.py` is Python: `ptxlab ptx kernel.py` writes" in result.stderr) == (2, True)
 
 
+# ptxlab where the program has been compiled before.
+BUILT = """\
+import shutil
+from ptxlab.programs import building
+building.build = lambda path, program, target, options: shutil.copy("built", program) and []
+from ptxlab.cli import main
+main()
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
 def test_interrupting_ends_the_program(number: signal.Signals, status: int, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    program = "from ptxlab.cli import main; main()"
-    command = [sys.executable, "-P", "-c", program, "run", "program.cu", "--", "0"]
+    assert build_once(Path("program.cu"), Path("built"), None, ()) == []
+    command = [sys.executable, "-P", "-c", BUILT, "run", "program.cu", "--", "0"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
                              env=os.environ | {"TMPDIR": str(temporary)})  # fmt: skip
     assert child.stdout is not None

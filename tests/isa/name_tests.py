@@ -27,6 +27,12 @@ ORDINARY = frozenset(
 # What holds the text of an opcode, or of a part of it, by the name of a variable or of an attribute.
 SPELLED = frozenset("opcode mnemonic mnemonics by_mnemonic modifiers family".split())
 TEXT_METHODS = frozenset("split partition rpartition lower rstrip removeprefix removesuffix get".split())
+# What compares, what names things, and what gives them values; and what has nothing of these below it.
+ASKED = (
+    ast.Compare, ast.Match, ast.Subscript, ast.Call, ast.Dict, ast.Set, ast.ImportFrom,
+    ast.Assign, ast.NamedExpr, ast.For, ast.comprehension,
+)  # fmt: skip
+LEAVES = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
 COLLECTIONS = frozenset("frozenset set tuple list dict".split())
 
 
@@ -171,7 +177,19 @@ class File:
 
     @cached_property
     def _nodes(self) -> list[ast.AST]:
-        return list(ast.walk(self.tree))
+        """What is asked of; by far the most nodes are names, attributes and what they are read for."""
+        found, stack = [], [self.tree]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, ASKED):
+                found.append(node)
+            for name in node._fields:
+                value = getattr(node, name, None)
+                if isinstance(value, list):
+                    stack += [one for one in value if isinstance(one, ast.AST)]
+                elif isinstance(value, ast.AST) and not isinstance(value, LEAVES):
+                    stack.append(value)
+        return found
 
     @cached_property
     def _assignments(self) -> list[tuple[list[str], ast.expr]]:

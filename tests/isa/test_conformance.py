@@ -1,6 +1,7 @@
 """ptxas agrees with the table: accepted where a form is stated to begin, refused one step below, damaged ones alike."""
 
 from collections import defaultdict
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -26,10 +27,10 @@ def _chapters() -> dict[str, list[Form]]:
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_forms_begin_where_the_table_says(chapter: str, release: str, pytestconfig: pytest.Config) -> None:
     """A form is not asked about again if the same questions were answered by the same ptxas, as `confirmed` says."""
-    asked = {form: list(questions(form, most=6)) for form in _chapters()[chapter]}
+    ptxas_of(release)
+    asked = _asked(chapter)
     if not any(asked.values()):
         pytest.skip(f"no ptxas for the versions of PTX that {chapter} came with")
-    ptxas_of(release)
     confirmed = CONFIRMED / release / f"{chapter}.txt"
     is_new = BLESS or pytestconfig.option.ask_all or not confirmed.exists()
     known = set() if is_new else set(confirmed.read_text(encoding="utf-8").splitlines())
@@ -37,6 +38,12 @@ def test_forms_begin_where_the_table_says(chapter: str, release: str, pytestconf
     assert [str(found) for found in disagreements(new, release)] == []
     if BLESS:
         compare_with_file(confirmed, sorted(_line(form, about, release) for form, about in asked.items()))
+
+
+@cache
+def _asked(chapter: str) -> dict[Form, list[Question]]:
+    """What is asked about the forms of a chapter, whatever the release."""
+    return {form: list(questions(form, most=6)) for form in _chapters()[chapter]}
 
 
 def _line(form: Form, about: list[Question], release: str) -> str:
