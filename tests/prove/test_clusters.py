@@ -250,3 +250,42 @@ def test_a_block_stays_until_its_stages_are_given_back(drain: str, is_right: boo
             found = ptxlab.prove(launch, assume=["grid.x == 2", "len(y) == 64 * count"], replays=False)
     assert (found.level == "proved") == is_right, str(found)
     assert (codes == set()) if is_right else (code in codes or code is None)
+
+
+BOXES = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .align 64 .b8 map[128])
+.reqnctapercluster 2
+{
+    .reg .pred %p1;
+    .reg .b32 %t, %r1, %row;
+    .reg .b64 %map;
+    .shared .align 128 .b32 tile[32];
+    mov.u64 %map, map;
+    cvta.param.u64 %map, %map;
+    mov.u32 %row, ROW;
+    mov.u32 %t, %tid.x;
+    mov.u32 %r1, tile;
+    mad.lo.u32 %r1, %t, 4, %r1;
+    st.shared.u32 [%r1], %t;
+    fence.proxy.async;
+    bar.sync 0;
+    setp.ne.u32 %p1, %t, 0;
+    @%p1 ret;
+    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%map, {0, %row}], [tile];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("row", "level", "codes"), [("%ctaid.x", "proved", []),
+                                                     ("%clusterid.x", "not-proved", ["data-race"])])  # fmt: skip
+def test_boxes_that_blocks_of_a_cluster_write(row: str, level: str, codes: list[str]) -> None:
+    kernel = ptxlab.parse(BOXES.replace("ROW", row))["k"]
+    launch = Launch(kernel, 4, 32, [ptxlab.tensor_map(np.zeros((4, 32), np.uint32), box=(1, 32))])
+    assert ptxlab.prove(launch, replays=False).level == level
+    run = kernel.launch(4, 32, launch.args, device="cpu", on_error="collect")
+    assert [one.code for one in run.diagnostics] == codes

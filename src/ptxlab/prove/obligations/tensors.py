@@ -45,7 +45,8 @@ class Tensors:
             formulas += self.questions.apart(pair, *threads)
         elif one is other:  # by two threads, or in two turns
             a, b = threads
-            numbers = [*self.execution.terms.threads(), *(loop.counter for loop in one.loops)]
+            terms = self.execution.terms
+            numbers = [*terms.threads(), terms.rank(), *(loop.counter for loop in one.loops)]
             formulas.append(z3.Or(*(z3.Not(a.same(value, b)) for value in numbers)))
         for a, b, extent in zip(*places, box, strict=True):
             last = Poly.of(extent - 1)
