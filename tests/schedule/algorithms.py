@@ -322,10 +322,17 @@ def permuted(p: s32["n"], ids: s32["m"], x: f32["n"], y: f32["m"], z: f32["m"]):
             z[i] = x[p[ids[i]]]
 
 
+@algorithm
+def experts(a: bf16["m", "k"], b: bf16["e", "n", "k"], which: s32["g"], c: bf16["g", "m", "n"]):
+    for h, i, j in grid(g, m, n):
+        c[h, i, j] = sum(a[i, x] * b[which[h], j, x] for x in range(k))
+
+
 ALGORITHMS = [
     matmul, matmul_by_columns, matmul_of_halves, linear, batched, gemv, gemv_transposed, scale, gelu, add_rows,
     transpose, reverse, row_sum, row_range, column_mean, softmax, rms_norm, layer_norm, convolution, convolution_same,
     causal_sums, linear_of_eights, nearest, gemv_of_bytes, product_of_bytes, limited, depthwise, adam,
     products, gated, largest, embedding, bags, ragged_sums, product_of_experts, permuted,
+    experts,
 ]  # fmt: skip
 NEED_STEPS = [centred, linear_of_fours, log_sum, weighted, attention, causal]  # one thread alone does not compute these

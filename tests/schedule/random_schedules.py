@@ -26,6 +26,7 @@ from tests.schedule.algorithms import (
     NEED_STEPS,
     attention,
     causal,
+    experts,
     linear,
     linear_of_eights,
     linear_of_fours,
@@ -35,7 +36,10 @@ from tests.schedule.algorithms import (
     weighted,
 )
 
-PRODUCTS, ONLINE = (matmul_of_halves, linear, linear_of_eights, products), (log_sum, weighted, attention, causal)
+PRODUCTS, ONLINE = (
+    (matmul_of_halves, linear, linear_of_eights, products, experts),
+    (log_sum, weighted, attention, causal),
+)
 ATTENTION = (attention, causal)
 TILES = (2, 3, 4, 5, 8, 16, 32)
 LARGEST = 70  # extent that is drawn, where a tile has less than 128 rows
@@ -135,7 +139,7 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
     columns = chance.choice((8, 16, 24, 32, 64) if unit != "tcgen05" else (16, 32, 48, 64))
     columns = 128 if fours else columns
     attempt("tile", i=rows * chance.choice((1, 1, 2)), j=columns * chance.choice((1, 1, 2)))
-    attempt("blocks", *(("h", "i", "j") if made.algorithm is products else ()))
+    attempt("blocks", *(("h", "i", "j") if made.algorithm in (products, experts) else ()))
     if attempt("tile", i=rows, j=columns):
         attempt("threads")
     depths = (64, 128, 256) if fours else (32, 64, 128) if eights else (16, 32, 64)

@@ -15,6 +15,7 @@ from tests.schedule.algorithms import (
     centred,
     depthwise,
     embedding,
+    experts,
     gated,
     gemv_of_bytes,
     largest,
@@ -274,6 +275,33 @@ def test_vectors_are_gathered():
     assert [text.count(one) for one in ("ld.global.b32", "ld.global.v2.b32", "st.global.v4")] == [1, 1, 1]
 
 
+def by_tma(s):
+    """An expert for each product, whose number one thread reads before it copies."""
+    s.tile(i=64, j=16).blocks("h", "i", "j").tile(i=64).threads().tile(x=64).tensorize("wgmma")
+    s.stage("a", "b", in_="shared", swizzle="128B").pipeline(stages=3, by="tma")
+    return s.specialize().raster(2).persistent()
+
+
+def by_cp_async(s):
+    s.tile(i=32, j=16).blocks("h", "i", "j").tile(i=16).threads().tile(x=32).tensorize("mma.sync")
+    return s.stage("a", "b", in_="shared", pad=8).vectorize("a", "b", 8).pipeline(stages=3)
+
+
+@pytest.mark.parametrize("take", [by_tma, by_cp_async])
+def test_tensor_cores_multiply_what_blocks_gather(take):
+    s = take(schedule(experts)).check(seeds=1, symbolic=False, m=70, n=40, k=100, e=4, g=3)
+    s.check(seeds=1, symbolic=False, m=70, n=40, k=96, e=4, g=3)
+    lines = str(s).splitlines()
+    reads = [n for n, line in enumerate(lines) if "ld.global.b32" in line]
+    loops = [n for n, line in enumerate(lines) if "// loop x.0" in line]
+    assert reads
+    assert loops
+    for at in loops:
+        start = next(n for n in range(at, len(lines)) if lines[n].startswith("$loop"))
+        end = next(n for n in range(start, len(lines)) if f"bra {lines[start].strip(':')};" in lines[n])
+        assert not any(start < read < end for read in reads)
+
+
 def test_indices_beyond_an_array_are_found():
     ids, table, y = np.array([0, 7], np.int32), np.zeros((7, 4), np.float16), np.zeros((2, 4), np.float32)
     with pytest.raises(KernelError, match="outside of argument 1"):
@@ -283,7 +311,7 @@ def test_indices_beyond_an_array_are_found():
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        (lambda s: s.stage("table", in_="shared"), "`table` is read at indices that are read, too: no box holds these"),
+        (lambda s: s.stage("table", in_="shared"), "`table` is read at indices that depend on `i.1`: no box"),
         (lambda s: s.stage("ids", in_="shared"), "`ids` has indices, which are read where they are used"),
         (lambda s: s.vectorize("ids", 4), "`ids` has indices, which are read where they are used"),
     ],

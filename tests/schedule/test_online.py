@@ -173,6 +173,8 @@ def test_each_wait_and_fence_is_needed(name):
         (lambda: schedule(log_sum).online("i"), "`i` is not reduced over"),
         (lambda: schedule(log_sum).online("j").online("j"), "one pass already"),
         (lambda: schedule(attention).online("x"), "no number is an exponential relative to a maximum over `x`"),
+        (lambda: flash(keys=24), "tensor cores add up 16 iterations of `j` at a time in `sum_1`, and a tile has 24"),
+        (lambda: of_warps(keys=40), "tensor cores add up 16 iterations of `j` at a time"),
         (lambda: schedule(attention).blocks("g"), "is kept in a register for each iteration of `j.0`"),
     ],
 )

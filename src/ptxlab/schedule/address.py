@@ -156,6 +156,7 @@ class Addresses:
 
     def place(self, array: str, index: Sequence[Linear], buffer: int | None = None, slot: str = "") -> Place:
         """An access; unrolled variables are left out, since their part of the address is known."""
+        index = [self.resolved(one) if gathered(one) else one for one in index]
         return Place(
             array,
             tuple(Linear(tuple(t for t in one.terms if t[0] not in self.plan.unrolled)) for one in index),

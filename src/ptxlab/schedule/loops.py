@@ -230,6 +230,9 @@ def _places(
             for one in w.fills[number]:
                 yield place(node.buffer.stage.array, source_of(w, node, one.box))
                 yield place(node.buffer.stage.array, [one.inside], number, slot)
+        elif isinstance(node, tree.Transfer):
+            for fill in node.fills:
+                place(fill.buffer.stage.array, fill.buffer.origin)  # indices that are read are, before the loop
         elif isinstance(node, tree.Leaf) and node.kind == "multiply":
             continue  # it has addresses of its own
         elif isinstance(node, (tree.Keep, tree.Leaf)):
@@ -241,7 +244,7 @@ def _places(
                 if isinstance(node, tree.Leaf) or load.array == node.stage.array
             ]
             for load in wanted:
-                if load.parts:
+                if load.parts and load.array not in held:
                     continue  # its address is known when its indices are
                 if isinstance(node, tree.Leaf) and load.array in kept:
                     continue

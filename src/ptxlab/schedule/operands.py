@@ -88,7 +88,7 @@ def position(w: Writing, buffer: Buffer, index: Sequence[Linear]) -> Linear:
     """Where in a buffer an element is."""
     found = Linear()
     for one, origin, stride in zip(index, buffer.origin, buffer.strides, strict=True):
-        found = found + (one - origin.replaced(w.addresses.numbers)) * stride
+        found = found + (w.addresses.resolved(one) - w.addresses.resolved(origin)) * stride
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ptxlab.measure.block_scaled import FORMATS
 from ptxlab.schedule.scaled import factors_box, packed, packed_box
 from ptxlab.schedule.state import Stage
+from ptxlab.schedule.statements import Gathered
 from ptxlab.schedule.tree import (
     BYTES,
     Ahead,
@@ -199,7 +200,15 @@ def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]
         bounds = []
         for load in found:
             index = plan.index(load.index[dimension])
-            origin, low, high = index.only(outside | set(state.algorithm.sizes)), index.constant, index.constant
+            names = {name for name in index.names if isinstance(name, Gathered)}
+            axes = plan.axes_of(index.only(names))
+            if inner := [part.name for axis in axes for part in state.parts[axis] if part.name not in state.blocks]:
+                said = (
+                    f"`{stage.array}` is read at indices that depend on `{inner[0]}`: no box holds what a block reads"
+                )
+                state.refuse("illegal-step", said, f'`blocks("{axes[0]}")`, or stage it in registers')
+            origin = index.only(outside | names | set(state.algorithm.sizes))
+            low = high = index.constant
             _check_read(plan, stage, (index - origin).names)
             for name, coefficient in (index - origin).terms:
                 count = state.count(state.part(name))

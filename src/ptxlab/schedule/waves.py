@@ -125,18 +125,19 @@ def waves(one: Schedule, sizes: Mapping[str, int], rates: Rates = RATES) -> floa
     most = _sms(block) * block.resident
     full, rest = divmod(tiles, most)
 
-    def wave(blocks: int, iterations: int) -> float:
+    def wave(blocks: int, iterations: int, cache: float = SAME) -> float:
         if state.unit:
-            return _tensor_wave(block, blocks, iterations, pitch, state)
+            return _tensor_wave(block, blocks, iterations, pitch, state, cache)
         return _wave(block, blocks, iterations, rates)
 
     total = full * wave(most, iterations) + (wave(rest, iterations) if rest else 0.0)
-    if state.stream_k:  # one wave of equal parts of all tiles
+    if state.stream_k and tiles % most:  # whole tiles, then equal parts of less than two waves
         blocks = min(tiles * min(iterations, PIECES), SMS)
-        part = tiles * iterations / blocks
+        whole = max(1, tiles // blocks) - 1
+        part = (tiles - whole * blocks) * iterations / blocks
         added = ceil(iterations / part) * PIECE if tiles % blocks else 0.0
         ends = block.rows * block.columns * ((ceil(part / iterations) - 1) * END + added)
-        total = wave(blocks, ceil(part)) + ends
+        total = whole * wave(blocks, iterations) + wave(blocks, ceil(part), STREAM_K) + ends
     if not state.unit:
         return 1e-6 * (rates.launch + total)
     read = sum(prod(extent.value(sizes) for extent in array.extents) * BYTES[array.element] for array in operands)
@@ -165,13 +166,13 @@ def _wave(block: Block, blocks: int, iterations: int, rates: Rates) -> float:
     return iterations * step + busy * area * (rates.element + rates.store / block.stored + exchange)
 
 
-def _tensor_wave(block: Block, blocks: int, iterations: int, pitch: int, state: State) -> float:
+def _tensor_wave(block: Block, blocks: int, iterations: int, pitch: int, state: State, cache: float) -> float:
     """The same for tensor cores; `pitch` is the bytes of a row along the sum."""
     busy, area = _busy(block, blocks), block.rows * block.columns
     exchange = (1.17 + area * (4.9e-5 if block.shares_evenly else 1.7e-3)) if block.sharing > 1 else 0.0
     size = BYTES[state.algorithm.arrays[state.tensors[0].left].element]
     copied = size * block.depth * (block.rows + block.columns)
-    limit = CACHE if pitch % 32 or block.sharing > 1 else STREAM_K if state.stream_k else SAME
+    limit = CACHE if pitch % 32 or block.sharing > 1 else cache
     speed = min(limit / max(1, min(blocks, SMS)), next(rate for multiple, rate in ALIGNED if pitch % multiple == 0))
     rate = (1.88e-5 if state.unit == "wgmma" else 3.5e-5) * size / 2  # for 64 steps of one element
     step = max(ITERATION, LATENCY / block.stages, busy * max(area * rate * block.depth / 64, copied / speed))

@@ -43,8 +43,6 @@ def stage(
         state.refuse("illegal-step", f"rows are {pad!r:.40} elements longer")
     for array in arrays:
         check(state, array)
-        if in_ == "shared" and any(load.array == array and load.parts for load in state.loads):
-            state.refuse("illegal-step", f"`{array}` is read at indices that are read, too: no box holds these")
         if in_ == "registers" and array in state.operands:
             state.refuse("illegal-step", f"tensor cores read `{array}` from shared memory")
         if any(one.array == array and one.space == in_ for one in state.stages):

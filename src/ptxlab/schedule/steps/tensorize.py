@@ -88,6 +88,10 @@ def _second(state: State, first: Tensor, lane: str) -> State:
         if first.columns != state.online.axis or right.index[-2:] != wanted:
             said = f"tensor cores compute `{name}` of rows of `{right.array}` over `{state.online.axis}`"
             state.refuse("illegal-step", said)
+        tile = 8 * (state.count(state.parts[first.columns][-3]) or 1)
+        if tile % (DEPTH // 2):
+            said = f"tensor cores add up {DEPTH // 2} iterations of `{first.columns}` at a time in `{name}`"
+            state.refuse("illegal-step", f"{said}, and a tile has {tile}", f"`tile({first.columns}={2 * DEPTH})` last")
         element = state.algorithm.arrays[right.array].element
         if element not in ("f16", "bf16"):
             state.refuse("illegal-step", f"tensor cores compute no sum of `{right.array}`: it is of {element}")
