@@ -2,11 +2,11 @@
 
     python benchmarks/scheduled_chosen.py [FILE ...] [--fit 2000]
 
-Of the products of f32 and bf16 matrices in FILE, of which those in `evidence/scheduled_*_judged.json` are taken where
-none is named: how much of cuBLAS's speed the chosen schedule has, how much the best one, and how much of the best the
-chosen one; for every second size, to which `ptxlab.schedule.waves` was fitted, for the others, and for all. `--fit`
-tries so many random changes of the rates of threads for the f32 product, and prints those that choose best for every
-second size of the FILEs.
+Of the products of f32 and bf16 matrices in FILE, of which those in `evidence/scheduled_*gemm_judged.json` and `_fresh`
+are taken where none is named: how much of cuBLAS's speed the chosen schedule has, how much the best one, and how much
+of the best the chosen one; for every second size, to which `ptxlab.schedule.waves` was fitted for those in `_judged`,
+for the others, and for all. `--fit` tries so many random changes of the rates of threads for the f32 product, and
+prints those that choose best for every second size of the FILEs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ from ptxlab.schedule import Schedule
 from ptxlab.schedule.waves import RATES, Rates, waves
 
 EVIDENCE = Path(__file__).parent.parent / "evidence"
-JUDGED = [EVIDENCE / "scheduled_tensor_gemm_judged.json", EVIDENCE / "scheduled_gemm_judged.json"]
+JUDGED = [
+    EVIDENCE / f"scheduled_{product}_{sizes}.json"
+    for product in ("tensor_gemm", "gemm")
+    for sizes in ("judged", "fresh")
+]
 SCHEDULES: dict[str, Mapping[str, Schedule]] = {
     "bf16": of_tensor_cores.PRODUCT.tiles,
     "f32": of_threads.PRODUCT.tiles,

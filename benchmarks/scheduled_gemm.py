@@ -120,7 +120,6 @@ STEPS = {
     "vectorized": vectorized,
     "warp tiling": warp_tiles,
     "pipelined": pipelined,
-    "prefetched": prefetched,
 }
 VARIANTS = {
     "64x256x16, 4 stages": lambda: prefetched(k=16, stages=4),

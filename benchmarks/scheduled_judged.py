@@ -56,9 +56,6 @@ CUBE = {"m": 4096, "n": 4096, "k": 4096}
 STEPS = {"what": "steps", **CUBE}
 ALL = {
     "steps of f32": Judged("scheduled_gemm.json", CUBE, CUBE, dict(f32_products.STEPS), True),
-    "last step of f32": Judged(
-        "scheduled_gemm_tiles.json", STEPS, CUBE, dict(list(f32_products.STEPS.items())[-2:]), True
-    ),
     "steps of bf16": Judged("scheduled_tensor_gemm.json", STEPS, CUBE, dict(list(products.STEPS.items())[:5]), True),
     "bf16 product": Judged("scheduled_tensor_gemm.json", STEPS, CUBE, dict(list(products.STEPS.items())[2:])),
     "f32 product": Judged("scheduled_gemm.json", CUBE, CUBE, dict(f32_products.STEPS)),
