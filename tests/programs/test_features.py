@@ -75,3 +75,18 @@ def test_main_is_found_in_code_only(tmp_path: Path) -> None:
     ):
         file.write_text(text)
         assert has_main(file) == expected, text
+
+
+def test_the_ptx_of_a_kernel_says_what_it_was_compiled_for(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """CUB chooses by it among the parameters that its kernels were compiled with."""
+    source = tmp_path / "versions.cu"
+    source.write_text("""#include <cstdio>
+        __global__ void kernel() {}
+        int main() {
+          cudaFuncAttributes of;
+          cudaFuncGetAttributes(&of, kernel);
+          printf("%d %d\\n", of.ptxVersion, of.binaryVersion);
+        }""")
+    assert not build(source, tmp_path / "versions", "sm_80", [])
+    assert run_program([str(tmp_path / "versions")], ProgramOptions()).status == 0
+    assert capfd.readouterr().out == "80 90\n"

@@ -157,7 +157,7 @@ class Modules:
         texts = [text for text in _texts(image) if _TARGET.search(text)]
         default = self._gpu or gpu_named(DEFAULT_GPU)
         usable = [text for text in texts if default.architecture_for(_target(text)) is not None]
-        return max(usable or texts, key=lambda text: (_number(_target(text)), _target(text)), default=None)
+        return max(usable or texts, key=lambda text: (number_of(_target(text)), _target(text)), default=None)
 
     def _trace(self, module: ir.Module) -> None:
         """Have findings name the lines of sources that are in the program's folders."""
@@ -199,5 +199,6 @@ def _target(text: str) -> str:
     return found[1] if found else ""
 
 
-def _number(target: str) -> int:
+def number_of(target: str) -> int:
+    """90 of `sm_90a`."""
     return int(re.sub(r"\D", "", target) or 0)

@@ -28,7 +28,7 @@ from ptxlab.programs.gpu_facts import facts_of
 from ptxlab.programs.libraries import CALLS, BadCallError
 from ptxlab.programs.log import HostFinding, Log, Recorder
 from ptxlab.programs.messages import Frames, MessageReader, Writer
-from ptxlab.programs.modules import LoadedModule, Modules
+from ptxlab.programs.modules import LoadedModule, Modules, number_of
 from ptxlab.programs.queue import Order, Queued, QueuedCopy, QueuedLaunch
 from ptxlab.programs.runs import Runner
 from ptxlab.programs.textures import object_of
@@ -136,7 +136,7 @@ class Process:
         answer = Writer().number(variables.dynamic_offset).number(largest)
         for extent in cluster:
             answer.number(extent)
-        answer.number(int(loaded.starts_dependents(kernel)))
+        answer.number(int(loaded.starts_dependents(kernel))).number(number_of(loaded.module.target))
         answer.number(area.size).number(len(kernel.parameters))
         for parameter in kernel.parameters:
             answer.number(layout.size_of_variable(parameter)).number(area.offsets[id(parameter)])

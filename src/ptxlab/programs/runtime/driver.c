@@ -242,7 +242,8 @@ API CUresult cuFuncGetAttribute(int *into, CUfunction_attribute attribute, CUfun
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *into = (int)all.constSizeBytes; break;
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *into = (int)all.localSizeBytes; break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *into = all.numRegs; break;
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION: case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *into = all.ptxVersion; break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION: *into = all.ptxVersion; break;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *into = all.binaryVersion; break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *into = all.maxDynamicSharedSizeBytes; break;
     default: *into = 0;
   }

@@ -204,6 +204,7 @@ cudaError_t know(Function *function) {
     function->largest_block = (int)take_number(&answer);
     for (int i = 0; i < 3; i++) function->cluster[i] = (unsigned)take_number(&answer);
     function->triggers = take_number(&answer);
+    function->ptx_version = (int)take_number(&answer);
     function->parameters = (uint32_t)take_number(&answer);
     function->count = (int)take_number(&answer);
     function->sizes = malloc(8 * (function->count + 1));
@@ -408,7 +409,8 @@ API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *into, const voi
   into->numRegs = function->registers;
   int most = function->largest_block ? function->largest_block : 1024, by_registers = 65536 / (function->registers ? function->registers : 1) / 128 * 128;
   into->maxThreadsPerBlock = most < by_registers ? most : by_registers;
-  into->ptxVersion = into->binaryVersion = 10 * device_number("major") + device_number("minor");
+  into->ptxVersion = function->ptx_version;
+  into->binaryVersion = 10 * device_number("major") + device_number("minor");
   into->maxDynamicSharedSizeBytes = function->dynamic_limit >= 0 ? function->dynamic_limit : 48 * 1024 - function->static_shared;
   into->preferredShmemCarveout = function->carveout;
   return cudaSuccess;

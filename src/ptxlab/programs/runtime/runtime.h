@@ -136,7 +136,7 @@ typedef struct {
   int count;
   uint32_t *sizes, *offsets;
   uint32_t parameters;  // bytes of all
-  int static_shared, local, constant, largest_block, registers;
+  int static_shared, local, constant, largest_block, registers, ptx_version;
   int dynamic_limit;
   unsigned cluster[3];
   bool no_cluster_limit, triggers;  // whether it lets the grid after it start
