@@ -268,7 +268,7 @@ def test_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
         raise ArgumentError("argument 1: KeyboardInterrupt: ")
 
-    monkeypatch.setattr(import_module("ptxlab.prove.answers.proving")._Proving, "verdict", interrupted)
+    monkeypatch.setattr(import_module("ptxlab.prove.answers.proving").Proving, "verdict", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ptxlab.prove(kernel(""))
 

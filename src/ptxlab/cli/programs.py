@@ -27,10 +27,12 @@ from ptxlab.report import Diagnostic, Format, PtxError, render
 
 if TYPE_CHECKING:
     from ptxlab.programs.program import ProgramOptions, ProgramResult
+    from ptxlab.prove import LaunchedKernel
 
 _OF_KERNELS = ("entry", "grid", "block", "cluster", "arguments", "settings", "shared")
 _OF_BOTH = ("path", "target", "seed", "detectors", "only", "timeout", "gpu", "format", "nvcc", "device", "max_repeats",
-            "gpus", "seeds", "record")  # fmt: skip
+            "gpus", "seeds", "record", "prove")  # fmt: skip
+SECONDS_OF_PROOF = 60.0  # of a kernel
 _NOT_RUN = ("unsupported-call", "no-ptx", "stripped-program", "low-limit")
 
 nvcc_option = click.option("--nvcc", metavar="OPTIONS", default="", help="Options for the compiler of a whole program.")
@@ -43,6 +45,12 @@ repeats_option = click.option(
     "--max-repeats", metavar="N", type=click.IntRange(min=1),
     help="Run a launch that a program repeats with the same arguments N times at most, as in a benchmark's loop. The "
     "others are counted and left out: what they would compute is missing.",
+)  # fmt: skip
+
+
+prove_option = click.option(
+    "--prove", is_flag=True,
+    help="Of a whole program, prove each kernel that it launches for all inputs and all grids, as `ptxlab prove` does.",
 )  # fmt: skip
 
 
@@ -129,13 +137,15 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
     from ptxlab.programs.program import ProgramInterrupted, ProgramOptions
 
     format: Format = given["format"]
+    if given["prove"]:
+        _check_proofs(format)
     launch = {"seed": given["seed"], "timeout": given["timeout"],
               "detectors": (given["only"] or True) if given["detectors"] else False}  # fmt: skip
     folder: Path | None = given["record"]
     if folder is not None:
         _make_folder(folder, given["seeds"])
     options = ProgramOptions(given["gpu"], launch, folders, format != "full", gpus=given["gpus"],
-                             max_repeats=given["max_repeats"], folder=folder)  # fmt: skip
+                             max_repeats=given["max_repeats"], folder=folder, keep_examples=given["prove"])  # fmt: skip
     sys.stdout.flush()
     is_interrupted = False
     try:
@@ -148,8 +158,10 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
             return 2
         return status_of(failing(wrong.diagnostics, Path(name)))
     found = wanted(result.findings, Path(name))
+    proofs: list[LaunchedKernel] = []
     if format == "json":
-        click.echo(json.dumps(_as_object(result, found), indent=2))
+        proofs += _proofs(result, given["timeout"])
+        click.echo(json.dumps(_as_object(result, found, proofs), indent=2))
     else:
         if format == "full":
             click.echo()  # the program's last line may have no end
@@ -158,7 +170,34 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
                 click.echo(line)
             click.echo()
         show_findings(found, name, format, alike=ALIKE)
-    return 130 if is_interrupted else _status(failing(found, Path(name)), result)
+        for one in _proofs(result, given["timeout"]):
+            proofs.append(one)
+            click.echo(f"\n{one}")
+    if is_interrupted:
+        return 130
+    return _status(failing(found, Path(name)), result) or int(
+        any(one.verdict.level == "counterexample" for one in proofs)
+    )
+
+
+def _check_proofs(format: Format) -> None:
+    """Say before the program runs what would be in the way of proofs after it."""
+    from ptxlab.prove import MissingSolverError, require_solver
+
+    if format not in ("full", "json"):
+        raise click.UsageError(f"`--prove` is for `--format full` and `--format json`, not `{format}`")
+    try:
+        require_solver()
+    except MissingSolverError as missing:
+        raise click.UsageError(str(missing).removeprefix("prove: ")) from None
+
+
+def _proofs(result: ProgramResult, timeout: float | None) -> Iterator[LaunchedKernel]:
+    """What is shown of each kernel that a program launched, where that is asked for."""
+    if result.examples:
+        from ptxlab.prove import prove_launched
+
+        yield from prove_launched(result.examples, timeout or SECONDS_OF_PROOF)
 
 
 def _make_folder(folder: Path, seeds: int | None) -> None:
@@ -231,8 +270,10 @@ def _summary(result: ProgramResult) -> str:
     return f"the program {ended}: {work}{skipped}"
 
 
-def _as_object(result: ProgramResult, found: Sequence[Diagnostic]) -> dict[str, object]:
-    return {
+def _as_object(
+    result: ProgramResult, found: Sequence[Diagnostic], proofs: Sequence[LaunchedKernel]
+) -> dict[str, object]:
+    whole: dict[str, object] = {
         "status": result.status,
         "gpu": result.gpu,
         "seconds": result.seconds,
@@ -240,3 +281,4 @@ def _as_object(result: ProgramResult, found: Sequence[Diagnostic]) -> dict[str, 
         "kernels": {name: {"launches": one.count, "seconds": one.seconds} for name, one in result.launches.items()},
         "diagnostics": json.loads(render(found, "json")),
     }
+    return whole | ({"proofs": [one.as_dict() for one in proofs]} if proofs else {})

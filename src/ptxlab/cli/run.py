@@ -28,7 +28,7 @@ from ptxlab.cli.launching import (
     timeout_option,
 )
 from ptxlab.cli.plain_arguments import Argument
-from ptxlab.cli.programs import gpus_option, is_program, nvcc_option, repeats_option, run_source
+from ptxlab.cli.programs import gpus_option, is_program, nvcc_option, prove_option, repeats_option, run_source
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 from ptxlab.values import dataclass
@@ -206,10 +206,13 @@ class Request:
 @nvcc_option
 @repeats_option
 @gpus_option
+@prove_option
 @gate_options
 @format_option
 @click.pass_context
-def command(context: click.Context, /, nvcc: str, max_repeats: int | None, gpus: int, **given: Any) -> None:
+def command(
+    context: click.Context, /, nvcc: str, max_repeats: int | None, gpus: int, prove: bool, **given: Any
+) -> None:
     """Run a kernel, on a GPU or on the emulator, and show its results; or a whole program.
 
     An argument is a number, TYPE=VALUE for one of another type than its parameter, TYPE[SHAPE]=VALUE for an array,
@@ -264,7 +267,9 @@ def command(context: click.Context, /, nvcc: str, max_repeats: int | None, gpus:
       ptxlab run program.cu --nvcc '-O2 -Iinclude' -- --size 64
     """
     if is_program(context, given["path"]):
-        context.exit(run_source(context, nvcc, given | {"max_repeats": max_repeats, "gpus": gpus}))
+        context.exit(run_source(context, nvcc, given | {"max_repeats": max_repeats, "gpus": gpus, "prove": prove}))
+    if prove:
+        raise click.UsageError("`--prove` is for whole programs: `ptxlab prove` is for one kernel")
     if max_repeats is not None or gpus != 1:
         raise click.UsageError(f"`--{'gpus' if max_repeats is None else 'max-repeats'}` is for whole programs")
     if nvcc:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ptxlab.device.record import Record
 from ptxlab.device.result import Result
 from ptxlab.programs.messages import Frames
 from ptxlab.programs.repeats import Repeats
 from ptxlab.report import Diagnostic
+
+if TYPE_CHECKING:
+    from ptxlab.programs.examples import LaunchExample
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ class Log:
     recorded_operations: int = 0
     unrecorded: int = 0
     """Operations that were not recorded, as there were too many."""
+    examples: list[LaunchExample] | None = None
+    """What launches were like, each once; None where that is not asked for."""
 
 
 Recorder = Callable[[str, Log], Record | None]

@@ -18,6 +18,7 @@ from typing import Any
 
 from ptxlab.programs.device_memory import VIEW_SIZE
 from ptxlab.programs.elf import Elf
+from ptxlab.programs.examples import LaunchExample
 from ptxlab.programs.findings import findings_of
 from ptxlab.programs.library import make_library
 from ptxlab.programs.lines import HostLines
@@ -47,6 +48,8 @@ class ProgramResult:
     """Launches that were not run, as they repeat others more often than was asked for."""
     unrecorded: int = 0
     """Operations that were not recorded, as there were too many."""
+    examples: Sequence[tuple[LaunchExample, str]] = ()
+    """What launches were like, each with the line of the host, where that was asked for."""
 
 
 class ProgramInterrupted(KeyboardInterrupt):
@@ -72,6 +75,8 @@ class ProgramOptions:
     """Where all that runs is recorded: a file for a launch, a folder of files for what runs at the same time."""
     max_repeats: int | None = None
     """How often a launch runs at most that is repeated with the same arguments."""
+    keep_examples: bool = False
+    """Whether the result says what launches were like, for proofs."""
 
 
 def run_program(command: Sequence[str], options: ProgramOptions, modules: Modules | None = None) -> ProgramResult:
@@ -83,7 +88,7 @@ def run_program(command: Sequence[str], options: ProgramOptions, modules: Module
     if sys.platform != "linux":
         raise PtxError([error("missing-tool", "whole programs run on Linux only", None)])
     program = Path(command[0])
-    log = Log()
+    log = Log(examples=[] if options.keep_examples else None)
     lines = HostLines(_folders(program, options))
     files = _files(program)
     if files and files[0].is_stripped:
@@ -119,11 +124,12 @@ def run_program(command: Sequence[str], options: ProgramOptions, modules: Module
                 is_interrupted = True
         status = child.wait()
         found = findings_of(log, lines, 0 if is_interrupted else status)
-    lines.read([one.frames for one in log.recorded])
+    lines.read([one.frames for one in (*log.recorded, *(log.examples or ()))])
     recorded = [(one, lines.spell(one.frames) or "") for one in log.recorded]
+    examples = [(one, lines.spell(one.frames) or "") for one in log.examples or ()]
     spent = time.perf_counter() - started
     result = ProgramResult(status, found, log.launches, spent, modules.gpu.name, recorded,
-                           sum(one.skipped for one in log.repeats), log.unrecorded)  # fmt: skip
+                           sum(one.skipped for one in log.repeats), log.unrecorded, examples)  # fmt: skip
     if is_interrupted:
         raise ProgramInterrupted(result)
     return result

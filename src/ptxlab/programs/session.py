@@ -24,6 +24,7 @@ from ptxlab.device.options import LaunchOptions
 from ptxlab.device.textures import HANDLE_BYTES, HANDLES
 from ptxlab.ir.mangled import matches
 from ptxlab.programs.device_memory import DeviceMemory
+from ptxlab.programs.examples import keep_example
 from ptxlab.programs.gpu_facts import facts_of
 from ptxlab.programs.libraries import CALLS, BadCallError
 from ptxlab.programs.log import HostFinding, Log, Recorder
@@ -180,6 +181,8 @@ class Process:
         self.runner.count(kernel).count += 1
         started = time.process_time_ns()
         one = QueuedLaunch(order, frames, loaded, kernel, shape, data)
+        if self.runner.log.examples is not None:
+            keep_example(self.runner.log.examples, one, self.memory)
         if is_queued:
             self.queue.append(one)
         status, output = (0, "") if is_queued else self.runner.run_alone(one)

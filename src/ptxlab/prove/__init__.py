@@ -11,8 +11,19 @@ What has to be right for a "proved" to be true: docs/prove.md.
 """
 
 from ptxlab.prove.answers.contracts import ContractError
+from ptxlab.prove.answers.launched import LaunchedKernel, prove_launched
 from ptxlab.prove.answers.proving import prove
 from ptxlab.prove.answers.verdict import Counterexample, Gap, Verdict
-from ptxlab.prove.theories.solver import MissingSolverError
+from ptxlab.prove.theories.solver import MissingSolverError, require_solver
 
-__all__ = ["ContractError", "Counterexample", "Gap", "MissingSolverError", "Verdict", "prove"]
+__all__ = [
+    "ContractError",
+    "Counterexample",
+    "Gap",
+    "LaunchedKernel",
+    "MissingSolverError",
+    "Verdict",
+    "prove",
+    "prove_launched",
+    "require_solver",
+]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from keyword import iskeyword
 from math import prod
@@ -41,6 +41,13 @@ class Example:
     sizes: Mapping[str, int]
     """Bytes of an element of each array."""
     grid: tuple[int, int, int]
+    bytes: Mapping[str, int] = field(default_factory=dict)
+    """Of arrays whose elements are as large as what accesses them."""
+
+    def in_elements(self, sizes: Mapping[str, int]) -> Example:
+        """The same, with lengths in elements of these sizes."""
+        lengths = {name: size // sizes[name] for name, size in self.bytes.items() if name in sizes}
+        return replace(self, lengths={**self.lengths, **lengths})
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,11 @@ class Names:
                 return space.euclid(a, b)[isinstance(op, ast.Mod)]
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
                 return _variable(f"len({self.known(name, self.arrays, text)})", space)
+            case ast.Call(
+                func=ast.Name(id="len"),
+                args=[ast.BinOp(left=ast.Name(id=name), op=ast.Add(), right=ast.Constant(value=int() as byte))],
+            ):  # a pointer in a struct
+                return _variable(f"len({self.known(f'{name}+{byte}', self.arrays, text)})", space)
             case ast.Attribute(value=ast.Name(id="grid" | "gridDim"), attr="x" | "y" | "z" as axis):
                 return _variable(f"%nctaid.{axis}", space)
             case ast.Attribute(value=ast.Name(id="block" | "blockDim"), attr="x" | "y" | "z" as axis):
@@ -196,6 +208,15 @@ def length_guesses(name: str, example: Example, block: tuple[int, int, int]) -> 
                         seen.add(text)
                         yield text
     yield f"len({name}) == {length}"
+
+
+def longer_guesses(name: str, example: Example) -> Iterator[str]:
+    """What an array may be longer than: sizes above 1, and products of two of them."""
+    sizes = {one: value for one, value in example.numbers.items() if value > 1}
+    for count in (1, 2):
+        for chosen in combinations_with_replacement(sorted(sizes), count):
+            if prod(sizes[one] for one in chosen) <= example.lengths[name]:
+                yield f"{' * '.join(chosen)} <= len({name})"
 
 
 def grid_guesses(example: Example, block: tuple[int, int, int]) -> Iterator[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import ArgumentError
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 from time import monotonic
 from typing import Any
@@ -28,7 +29,16 @@ from ptxlab.prove.terms.terms import AXES, LARGEST, CopiedBox, Terms, is_integer
 from ptxlab.prove.theories.solver import Clock, require_solver
 from ptxlab.report import PtxError
 
-from .contracts import Example, Names, grid_guesses, least_guesses, length_guesses, multiple_guesses, ranges_of
+from .contracts import (
+    Example,
+    Names,
+    grid_guesses,
+    least_guesses,
+    length_guesses,
+    longer_guesses,
+    multiple_guesses,
+    ranges_of,
+)  # fmt: skip
 from .possible import require_possible
 from .proof import Proof
 from .replay import UNORDERED, WRONG, replay, wrong_in
@@ -83,11 +93,11 @@ def prove(
     extents = _extents(block)
     example = None if args is None else _example(function, args, _extents(grid or 1))
     blocks = _extents(cluster or function.required_cluster or 1)
-    _refuse(function, extents, shared, blocks)
+    refuse(function, extents, shared, blocks)
     try:
         arrays = (once,) if isinstance(once, str) else tuple(once)
-        asked = _Asked(bounds, arrays, initialized)
-        return _Proving(function, extents, shared, blocks, texts, example, args, asked, timeout, replays).verdict()
+        asked = Asked(bounds, arrays, initialized)
+        return Proving(function, extents, shared, blocks, texts, example, args, asked, timeout, replays).verdict()
     except ArgumentError as wrong:  # what ctypes makes of Ctrl-C while it hands arguments to the solver
         if "KeyboardInterrupt" in str(wrong):
             raise KeyboardInterrupt from None
@@ -95,7 +105,7 @@ def prove(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     """What is to be shown besides races and barriers."""
 
     bounds: bool
@@ -103,12 +113,12 @@ class _Asked:
     initialized: bool
 
 
-class _Proving:
+class Proving:
     """One proof, from the kernel to the answer."""
 
     def __init__(
         self, kernel: ir.Function, block: tuple[int, int, int], shared: int, cluster: tuple[int, int, int],
-        assume: list[str], example: Example | None, args: Sequence[Any] | None, asked: _Asked, timeout: float,
+        assume: list[str], example: Example | None, args: Sequence[Any] | None, asked: Asked, timeout: float,
         replays: bool,
     ) -> None:  # fmt: skip
         self.kernel, self.block, self.shared, self.cluster, self.assume = kernel, block, shared, cluster, assume
@@ -117,6 +127,8 @@ class _Proving:
         self.outline: list[str] = []
         self.guessed: list[str] = []
         self.flat: list[str] = []
+        self.is_guess: Callable[[str], bool] = lambda _: True
+        """Whether a condition that holds in the example may be assumed."""
 
     def verdict(self) -> Verdict:
         """The answer."""
@@ -139,6 +151,7 @@ class _Proving:
             execution = Execution(facts, terms, lines, self.clock)
             sizes = dict(self.example.sizes) if self.example else {}
             proof = Proof(execution, self.shared, sizes, self.clock)
+            self.example = self.example and self.example.in_elements(sizes)
         except UnsupportedError as wrong:
             return self._say(OPEN, [_unsupported(wrong, lines)])
         self.proof = proof
@@ -251,9 +264,9 @@ class _Proving:
             return proof.show_bounds(lambda _: True, QUICK)
         found = proof.show_bounds(lambda one: one.name not in unknown, QUICK)
         ways: list[list[str]] = [[]]
-        multiples, grids = list(multiple_guesses(self.example)), list(grid_guesses(self.example, self.block))
+        multiples, grids = self._guesses(multiple_guesses(self.example)), self._grids(self.example)
         ways += [guess for guess in (multiples, grids, multiples + grids) if guess]
-        ways += [[*multiples, least] for least in least_guesses(self.example)]
+        ways += [[*multiples, least] for least in self._guesses(least_guesses(self.example))]
         best: tuple[list[str], list[Obligation]] | None = None
         for grid in ways:
             chosen, shown = list(grid), list[Obligation]()
@@ -281,8 +294,8 @@ class _Proving:
         if name not in self.example.lengths:
             return before, proof.show_bounds(concerns, QUICK)
         first: tuple[list[str], list[Obligation]] | None = None
-        for number, guess in enumerate(length_guesses(name, self.example, self.block)):
-            if number >= MOST_GUESSES or self.clock.is_over:
+        for guess in self._lengths(name, self.example):
+            if first is not None and self.clock.is_over:
                 break
             proof.questions.contracts = self._contracts([*before, guess])
             proof.questions.forget()
@@ -291,8 +304,21 @@ class _Proving:
                 first = [*before, guess], shown
             if all(one.status == PROVED for one in shown):
                 break
-        assert first is not None
-        return first
+        return first or (before, proof.show_bounds(concerns, QUICK))
+
+    def _lengths(self, name: str, example: Example) -> list[str]:
+        """What the length of an array may follow from."""
+        known = list(islice(filter(self.is_guess, length_guesses(name, example, self.block)), MOST_GUESSES))
+        if name not in example.bytes:
+            return known
+        whole = [one for one in known if not one.partition("== ")[2][0].isdigit()]
+        return [*whole, *self._guesses(longer_guesses(name, example)), *(one for one in known if one not in whole)]
+
+    def _grids(self, example: Example) -> list[str]:
+        return self._guesses(grid_guesses(example, self.block))
+
+    def _guesses(self, texts: Iterable[str]) -> list[str]:
+        return list(filter(self.is_guess, texts))
 
     def _said(self) -> set[str]:
         """The arrays of whose length the user says something."""
@@ -302,7 +328,7 @@ class _Proving:
         """Try what is open once more, with what the example shows of the grid."""
         proof = self.proof
         is_open = any(one.status != PROVED and one.retry is not None for one in proof.obligations)
-        guesses = [] if self.example is None else list(grid_guesses(self.example, self.block))
+        guesses = [] if self.example is None else self._grids(self.example)
         if not is_open or not guesses or set(guesses) <= set(self.guessed):
             return
         proof.questions.contracts = self._contracts([*self.guessed, *guesses])
@@ -427,7 +453,7 @@ def _gaps(open: Sequence[Obligation]) -> list[Gap]:
     return list(found.values())
 
 
-def _refuse(kernel: ir.Function, block: tuple[int, int, int], shared: int, cluster: tuple[int, int, int]) -> None:
+def refuse(kernel: ir.Function, block: tuple[int, int, int], shared: int, cluster: tuple[int, int, int]) -> None:
     """Raise where the program is wrong, or no GPU would take such blocks: of launches that can't be, all is true."""
     assert kernel.module is not None
     wrong = [one for one in findings_of(kernel.module) if one.level == "error"]
