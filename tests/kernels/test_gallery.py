@@ -1,6 +1,7 @@
 """Every variant of every kernel of the gallery, at sizes that reach every edge, against its reference in float64."""
 
 import re
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from ptxlab import gpu, kernels
 from ptxlab.launch.launches import UnsuitedError
 from ptxlab.measure import Host, check
 from ptxlab.measure.checking import expect
+from ptxlab.measure.data import Device
 from ptxlab.measure.entry import Size
 
 
@@ -32,8 +34,10 @@ ALL = [pytest.param(*case.values, id=case.id) for case in CASES]
 
 def run(name: str, variant: str, size: Size, device: str) -> None:
     entry = kernels.entry(name)
-    arrays = entry.arrays(Host(7), **size)
-    expected = expect(np, entry, arrays)
+    # Arrays stay where they are on a GPU: a kernel may leave addresses of them in memory, in tensor maps, for the next.
+    xp: ModuleType = np if device == "cpu" else pytest.importorskip("torch")
+    arrays = entry.arrays(Host(7) if device == "cpu" else Device(xp, 7), **size)
+    expected = expect(xp, entry, arrays)
     try:
         launches = entry.launches(variant, arrays)
     except UnsuitedError as reason:
@@ -42,7 +46,7 @@ def run(name: str, variant: str, size: Size, device: str) -> None:
         if device == "cuda" and gpu.gpu().architecture_for(launch.module.target) is None:
             pytest.skip(f"{gpu.gpu().name} does not run {launch.module.target}")
         assert launch.run(device=device).diagnostics == []
-    check(np, entry, size, arrays, expected, variant)
+    check(xp, entry, size, arrays, expected, variant)
 
 
 @pytest.mark.bulk(one_in=7)

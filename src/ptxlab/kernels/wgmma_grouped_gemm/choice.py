@@ -77,17 +77,8 @@ def fastest(problem: Grouped | InnerGrouped) -> Shape:
 
 
 def _chosen(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> Shape:
-    """The variant for so many groups of elements of `size` bytes, from the mean of their rows: no more is known."""
-    if size == 2:
-        return fastest(Grouped(rounded(m), n, k, True, along_k, groups=groups))
-    buffers = 2 if groups <= 256 else 1  # more groups leave less shared memory
-    if n <= 64 and m <= 384 * groups:
-        return Shape(groups=1, columns=64, stages=6, occupancy=2)
-    if m <= 48 * groups:
-        return Shape(groups=1, columns=128, stages=4, occupancy=2, buffers=1)
-    if m > 1024 * groups:
-        return Shape(stages=4, buffers=buffers, raster=16, lead=2)
-    return Shape(stages=4, buffers=buffers)
+    """The variant for so many groups of elements of `size` bytes."""
+    return fastest(Grouped(rounded(m), n, k, True, along_k, size, groups=groups))
 
 
 def _candidates(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> list[Shape]:
