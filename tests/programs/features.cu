@@ -1,10 +1,8 @@
 // A program that uses much of the CUDA runtime, each part with an answer that is known: `features NAME` runs one.
-#include <cooperative_groups.h>
 #include <cstdio>
 #include <cstring>
 #include <cuda.h>
 
-namespace cg = cooperative_groups;
 constexpr int n = 128;
 
 #define CHECK(call) \
@@ -24,13 +22,7 @@ __global__ void scale(float* x, int count) {
 __global__ void through_variable() { pointer[threadIdx.x] += 1.0f; }
 __global__ void add_total() { atomicAdd(&total, 1); }
 __global__ void speak() { printf("thread %d says %s\n", threadIdx.x, "hello"); }
-__global__ void sum_grid(int* x) {
-    cg::grid_group grid = cg::this_grid();
-    atomicAdd(&x[0], 1);
-    grid.sync();
-    if (grid.thread_rank() == 0) x[1] = x[0];
-}
-__global__ void cluster_rank(unsigned* x) { x[blockIdx.x] = cg::this_cluster().block_rank(); }
+__global__ void cluster_rank(unsigned* x) { x[blockIdx.x] = __clusterRelativeBlockRank(); }
 __global__ void sample(cudaTextureObject_t texture, float* x) { x[threadIdx.x] = tex2D<float>(texture, threadIdx.x + 0.5f, 1.5f); }
 __global__ void paint(cudaSurfaceObject_t surface) { surf2Dwrite(float(threadIdx.x), surface, threadIdx.x * 4, 1); }
 
@@ -66,17 +58,6 @@ void output() {
     printf("before\n");
     CHECK(cudaDeviceSynchronize());
     printf("after\n");
-}
-void cooperative() {
-    int* x;
-    int host[2];
-    CHECK(cudaMalloc(&x, 8));
-    CHECK(cudaMemset(x, 0, 8));
-    void* args[] = {&x};
-    CHECK(cudaLaunchCooperativeKernel((void*)sum_grid, dim3(4), dim3(32), args, 0, 0));
-    CHECK(cudaMemcpy(host, x, 8, cudaMemcpyDeviceToHost));
-    printf("%d %s\n", host[1], cudaGetErrorName(cudaLaunchCooperativeKernel((void*)sum_grid, dim3(1 << 20), dim3(32), args, 0, 0)));
-    CHECK(cudaFree(x));
 }
 void clusters() {
     unsigned *x, host[4];
@@ -264,7 +245,7 @@ void unsupported() {
 #define CASE(name) {#name, name}
 int main(int argc, char** argv) {
     static const struct { const char* name; void (*run)(); } cases[] = {
-        CASE(memory), CASE(managed), CASE(output), CASE(cooperative), CASE(clusters), CASE(graphs), CASE(textures),
+        CASE(memory), CASE(managed), CASE(output), CASE(clusters), CASE(graphs), CASE(textures),
         CASE(properties), CASE(registered), CASE(driver), CASE(driver_arrays),
         CASE(driver_streams), CASE(driver_linking), CASE(unsupported),
     };

@@ -17,7 +17,6 @@ OUTPUT = {
     "memory": "21 2541 8 1\n",
     "managed": "71\n",
     "output": "before\nthread 0 says hello\nthread 1 says hello\nafter\n",
-    "cooperative": "128 cudaErrorCooperativeLaunchTooLarge\n",
     "clusters": "0 1 0 1\n",
     "graphs": "8 3\n",
     "textures": "8 15 0 7\n",
@@ -42,6 +41,16 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_feature(program: Path, case: str, capfd: pytest.CaptureFixture[str]) -> None:
     result = run_program([str(program), case, "status"], ProgramOptions(folders=[SOURCE.parent]))
     assert capfd.readouterr().out == OUTPUT[case]
+    assert [str(one) for one in result.findings if one.level != "note"] == []
+    assert result.status == 7
+
+
+@pytest.mark.bulk
+def test_blocks_of_a_grid_synchronize(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "groups"
+    assert not build(SOURCE.with_name("groups.cu"), program, "sm_90", [])
+    result = run_program([str(program)], ProgramOptions(folders=[SOURCE.parent]))
+    assert capfd.readouterr().out == "128 cudaErrorCooperativeLaunchTooLarge\n"
     assert [str(one) for one in result.findings if one.level != "note"] == []
     assert result.status == 7
 
