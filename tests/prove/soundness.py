@@ -30,6 +30,7 @@ from tests.prove.pool import results
 from tests.prove.programs import make
 
 TIMEOUT = 30  # seconds of a proof
+SECONDS = 10  # of a run: too few for a loop of 2^31 turns, and that loops end sooner is assumed
 EVERY = 10  # kernels, after which the numbers so far are written
 UNWRITTEN = "uninitialized-read"
 LAUNCHES = ((1, 0), (1, 3), (1, 8), (2, 13), (2, 16), (3, 24), (3, 17))
@@ -78,7 +79,7 @@ def wrong_run(text: str, schedules: int = 2, explored: int = 100, is_initialized
         args = [np.arange(n, dtype=np.uint32) + 5, np.arange(n, dtype=np.uint32) * 3 + 100, n]
         for seed in range(schedules):
             given = [np.array(one) if isinstance(one, np.ndarray) else one for one in args]
-            found = kernel.launch(grid, block, given, device="cpu", on_error="collect", timeout=60, seed=seed)
+            found = kernel.launch(grid, block, given, device="cpu", on_error="collect", timeout=SECONDS, seed=seed)
             codes = [one.code for one in found.diagnostics if one.level == "error" and one.code in WRONG]
             codes += [one.code for one in found.diagnostics if is_initialized and _is_unwritten(one)]
             if codes:
