@@ -290,8 +290,10 @@ def causal(q: bf16["m", 32], k: bf16["m", 32], v: bf16["m", 16], o: f32["m", 16]
 
 @algorithm
 def embedding(ids: s32["m"], table: f16["v", "n"], y: f32["m", "n"]):
-    for i, j in grid(m, n):
-        y[i, j] = table[ids[i], j]
+    for i in range(m):
+        row = ids[i]
+        for j in range(n):
+            y[i, j] = table[row, j]
 
 
 @algorithm

@@ -142,6 +142,15 @@ def of_beyond(x: f32["n"], ids: s32["m"], y: f32["m"]):
         y[i] = x[ids[i + 1]]
 
 
+def of_another_loop(x: f32["n"], ids: s32["m"], y: f32["m"], z: f32["n"]):
+    for _ in range(1):
+        for i in range(m):
+            t = ids[i]
+            y[i] = x[t]
+        for j in range(n):
+            z[j] = x[t]
+
+
 def rows_of_lengths(x: f32["m", "n"], lengths: s32["m"], y: f32["m"]):
     for i in range(m):
         y[i] = sum(x[i, j] for j in range(lengths[i]))
@@ -212,6 +221,7 @@ def of_two_names(x: f32["m n"]):
         (scattered, "`y` is written at indices that are read", "which of them is last?"),
         (beside, "`x` may be accessed out of bounds: the index is ids[i] + 1", "choose: `x[...] if 0 <="),
         (of_beyond, "`ids` may be accessed out of bounds: the index is i + 1", "choose"),
+        (of_another_loop, "`t` is a number for each `i`, and this is not in a loop over it", "reduce it"),
         (rows_of_lengths, "how many iterations `j` has depends on `i`", "if j < i"),
         (decayed, "`first` is read here and written on line", "give the value a name"),
         (shifted, "`y` is read here and written on line", "give the value a name"),

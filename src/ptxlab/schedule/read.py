@@ -15,7 +15,7 @@ import ast
 import copyreg
 import inspect
 import linecache
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import reduce
 from typing import Any, NoReturn
@@ -100,6 +100,7 @@ class _Reader:
         self.statements: list[Statement] = []
         self.made: dict[str, tuple[str, ...]] = {}  # what has a name, and the loops that it is made in
         self.conditions: set[str] = set()  # those of them that are conditions
+        self.whole: dict[str, Linear] = {}  # those that are loop variables, or elements that are indices
 
     def refuse(self, node: ast.AST | int, message: str, label: str = "", helps: tuple[str, ...] = ()) -> NoReturn:
         line = node if isinstance(node, int) else getattr(node, "lineno", self.function.__code__.co_firstlineno)
@@ -195,7 +196,9 @@ class _Reader:
     def _assign(self, name: str, node: ast.Assign, names: dict[str, Linear], axes: tuple[str, ...]) -> None:
         count = len(self.statements)
         value = self._expression(node.value, names, axes, name)
-        if len(self.statements) == count or not (isinstance(value, Name) and value.name == name):
+        if isinstance(value, Index):
+            self.whole[name] = value.value
+        elif len(self.statements) == count or not (isinstance(value, Name) and value.name == name):
             self.statements.append(Let(axes, value, node.lineno, name))
         self.made[name] = axes
         if self._holds(value):
@@ -264,6 +267,9 @@ class _Reader:
                 return Linear.of(Gathered.of(Load(array, index, self._are_inside(node, array, index, True))))
             case ast.Name(id=name) if name in self.sizes:
                 return Linear.of(name)
+            case ast.Name(id=name) if name in self.whole:
+                self._check_loop(node, name, names)
+                return self.whole[name]
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return -self._linear(operand, names, line)
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as operator, right=right):
@@ -278,6 +284,12 @@ class _Reader:
             f"`{_text(node)}` is not a sum of loop variables and sizes",
             helps=("indices and extents are `i`, `i + 1`, `2 * i + p`, `n - 1 - i`",),
         )
+
+    def _check_loop(self, node: ast.expr, name: str, axes: Collection[str]) -> None:
+        """Refuse a number outside of the loops that it is made in."""
+        if missing := [axis for axis in self.made.get(name, ()) if axis not in axes]:
+            said = f"`{name}` is a number for each `{missing[0]}`, and this is not in a loop over it"
+            self.refuse(node, said, helps=(f"reduce it: `max({name} for {missing[0]} in range(...))`",))
 
     def _index(self, array: str, node: ast.Subscript, names: Mapping[str, Linear]) -> tuple[Linear, ...]:
         if array not in self.arrays:
@@ -305,11 +317,8 @@ class _Reader:
             case ast.Name(id=found) if found in names or found in self.sizes:
                 return Index(self._linear(node, names, node.lineno))
             case ast.Name(id=found) if found in self.made or found in self.numbers:
-                missing = [axis for axis in self.made.get(found, ()) if axis not in axes]
-                if missing:
-                    said = f"`{found}` is a number for each `{missing[0]}`, and this is not in a loop over it"
-                    self.refuse(node, said, helps=(f"reduce it: `max({found} for {missing[0]} in range(...))`",))
-                return Name(found)
+                self._check_loop(node, found, axes)
+                return Index(self.whole[found]) if found in self.whole else Name(found)
             case ast.Subscript(value=ast.Name(id=array)) if self._is_whole(array):
                 return Index(self._linear(node, names, node.lineno))
             case ast.Subscript(value=ast.Name(id=array)):
