@@ -112,3 +112,12 @@ def test_a_wrong_call_says_what_belongs_there(call: Callable[[], object], proble
     with pytest.raises(problem) as caught:
         call()
     assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("name", ["nvshmem", "triton"])
+def test_a_module_is_imported_by_its_public_name(name: str) -> None:
+    code = (
+        f"import ptxlab.{name}\nfrom ptxlab import {name} as other\nprint(ptxlab.{name} is other, other.__spec__.name)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (shown.stdout, shown.stderr) == (f"True ptxlab.frameworks.{name}\n", "")

@@ -14,6 +14,41 @@ def load_lazily(package: str, homes: dict[str, str], modules: dict[str, str] | N
     module = sys.modules[package]
     module.__class__ = _Lazy
     module.__dict__.update(_homes=homes, _modules=modules or {})
+    if modules:
+        sys.meta_path.append(_Finder({f"{package}.{name}": home for name, home in modules.items()}))  # type: ignore[arg-type]
+
+
+class _Finder:
+    """Has `import ptxlab.triton` find the module of that name, which is elsewhere."""
+
+    def __init__(self, homes: dict[str, str]) -> None:
+        self._homes = homes
+
+    def find_spec(self, name: str, path: object, target: object = None) -> object:
+        """Where a module is that a statement imports; None for those that are in their place."""
+        if name not in self._homes:
+            return None
+        from importlib.machinery import ModuleSpec
+
+        return ModuleSpec(name, _Elsewhere(self._homes[name]))  # type: ignore[arg-type]
+
+
+class _Elsewhere:
+    """Imports a module under another name, and leaves it as it is."""
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+        self._spec: object = None
+
+    def create_module(self, spec: object) -> ModuleType:
+        from importlib import import_module
+
+        module = import_module(self._home)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec  # type: ignore[assignment]
 
 
 class _Lazy(ModuleType):

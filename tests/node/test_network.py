@@ -194,3 +194,57 @@ def test_there_is_no_network_on_one_gpu() -> None:
     x = np.zeros(4, np.uint64)
     result = module["k"].launch(grid=1, block=1, args=[x, x.copy(), x.copy(), x.copy()], on_error="collect")
     assert [one.code for one in result.diagnostics] == ["bad-call"]
+
+
+def launched(*programs: tuple[int, Sequence[str]], words: int = 4) -> set[str]:
+    """What is found of kernels, each of a rank: those of one rank run in order, others wait by an event."""
+    texts = [ENTRY.format(name=f"k{number}", lines="\n".join(lines)) for number, (_, lines) in enumerate(programs)]
+    module = ptxlab.parse(HEADER + "\n".join(texts), "network.ptx")
+    found: set[str] = set()
+    for seed in range(3):
+        node = ptxlab.node(2)
+        shared = [node[1].zeros(words, np.uint64, name=name) for name in ("data", "flag", "other")]
+        rank = programs[0][0]
+        for number, (following, _) in enumerate(programs):
+            if following != rank:
+                node[following].wait(node[rank].record())
+            rank = following
+            x = node[rank].array(np.full(4, 7, np.uint32), name="x")
+            node[rank].launch(module[f"k{number}"], 1, 1, [x, *shared])
+        found |= {one.code for one in node.synchronize(seed=seed, on_error="collect", timeout=60).diagnostics}
+    return found
+
+
+def test_the_end_of_a_kernel_completes_nothing_that_it_has_sent() -> None:
+    sent = [put(1, how=BLOCKING)]
+    assert launched((0, sent), (1, [READ])) == {"data-race"}
+    assert launched((0, [*sent, QUIET]), (1, [READ])) == set()
+    assert launched((0, sent), (0, [QUIET]), (1, [READ])) == set()
+    assert launched((0, [put(1, signal="%flag", value=1, how=SET)]), (1, [wait(), READ])) == set()
+    assert launched((0, sent), (0, ["st.global.u32 [%x], 3;"])) == set()  # its source was read at once
+
+
+@pytest.mark.parametrize("apart", [1, 7, 8, 9, 16])
+def test_a_signal_hands_over_no_earlier_put_with_another(apart: int) -> None:
+    more = []
+    for number in range(apart):
+        more += ["add.u64 %more, %more, 8;", put(1, "%more", "%other", number + 1, SET)]
+    last = put(1, "%more", "%flag", 1, SET)
+    more += ["add.u64 %more, %more, 8;"]
+    words = apart + 4
+    first = put(1, signal="%other", value=1, how=SET)
+    assert launched_together([first, *more, last], [wait(), READ], words) == {"data-race"}
+    assert launched_together([first, *more, FENCE, last], [wait(), READ], words) == set()
+    assert launched_together([first, *more, QUIET, last], [wait(), READ], words) == set()
+
+
+def launched_together(sender: Sequence[str], receiver: Sequence[str], words: int) -> set[str]:
+    """What is found of two kernels that run at the same time, `data` being of so many words."""
+    texts = [ENTRY.format(name=f"k{rank}", lines="\n".join(lines)) for rank, lines in enumerate((sender, receiver))]
+    module = ptxlab.parse(HEADER + "\n".join(texts), "network.ptx")
+    node = ptxlab.node(2)
+    shared = [node[1].zeros(words, np.uint64, name=name) for name in ("data", "flag", "other")]
+    for rank in range(2):
+        x = node[rank].array(np.full(4, 7, np.uint32), name="x")
+        node[rank].launch(module[f"k{rank}"], 1, 1, [x, *shared])
+    return {one.code for one in node.synchronize(on_error="collect", timeout=60).diagnostics}

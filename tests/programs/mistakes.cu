@@ -266,6 +266,25 @@ void pinned_source() {
     cudaFreeHost(p);
     cudaFree(d);
 }
+void pageable_source() {  // which is staged at once, with no wait for what is on the stream
+    int *m, *d = device(), p[n] = {};
+    cudaMallocManaged(&m, bytes);
+    fill<<<1, n>>>(m, 3, n);
+    cudaMemcpyAsync(d, p, bytes, cudaMemcpyHostToDevice);
+    p[4] = 1;
+    printf("%d\n", m[5]);  // expect pageable_source: missing-synchronize
+    cudaFree(m);
+    cudaFree(d);
+}
+void pageable_target() {  // for which the host waits
+    int *m, *d = device(), p[n] = {};
+    cudaMallocManaged(&m, bytes);
+    fill<<<1, n>>>(m, 3, n);
+    cudaMemcpyAsync(p, d, bytes, cudaMemcpyDeviceToHost);
+    printf("%d\n", m[5]);
+    cudaFree(m);
+    cudaFree(d);
+}
 void file_unsynchronized() {
     int *p, *d = device();
     FILE* file = tmpfile();
@@ -528,7 +547,7 @@ int main(int argc, char** argv) {
         CASE(rows_right), CASE(symbol_too_large), CASE(symbol_right), CASE(wrong_direction), CASE(host_for_device),
         CASE(copy_after_free), CASE(freed_in_kernel), CASE(double_free), CASE(free_inside), CASE(free_of_pinned),
         CASE(host_access), CASE(null_access), CASE(aborted), CASE(managed_unsynchronized), CASE(managed_right), CASE(event_unsynchronized),
-        CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(file_unsynchronized), CASE(file_right), CASE(pinned_right),
+        CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(pageable_source), CASE(pageable_target), CASE(file_unsynchronized), CASE(file_right), CASE(pinned_right),
         CASE(there_and_back), CASE(there_and_back_right), CASE(timed_early), CASE(timed_right), CASE(timed_after_copy),
         CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(host_pointer),
         CASE(race), CASE(symbol_by_name), CASE(too_many_blocks),

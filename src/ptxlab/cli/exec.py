@@ -12,7 +12,14 @@ from ptxlab.cli.compiling import PROGRAMS
 from ptxlab.cli.findings import format_option
 from ptxlab.cli.gates import gate_options
 from ptxlab.cli.launching import detector_options, gpu_option, timeout_option
-from ptxlab.cli.programs import ended_by_sigterm, gpus_option, prove_option, repeats_option, run_and_show
+from ptxlab.cli.programs import (
+    ended_by_sigterm,
+    gpus_option,
+    machines_option,
+    prove_option,
+    repeats_option,
+    run_and_show,
+)
 
 _BUILD_OPTIONS = "-g -lineinfo"
 
@@ -31,6 +38,7 @@ _BUILD_OPTIONS = "-g -lineinfo"
 @gpu_option
 @repeats_option
 @gpus_option
+@machines_option
 @prove_option
 @gate_options
 @format_option

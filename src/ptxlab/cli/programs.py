@@ -31,15 +31,21 @@ if TYPE_CHECKING:
 
 _OF_KERNELS = ("entry", "grid", "block", "cluster", "arguments", "settings", "shared")
 _OF_BOTH = ("path", "target", "seed", "detectors", "only", "timeout", "gpu", "format", "nvcc", "device", "max_repeats",
-            "gpus", "seeds", "record", "prove")  # fmt: skip
+            "gpus", "machines", "seeds", "record", "prove")  # fmt: skip
 SECONDS_OF_PROOF = 60.0  # of a kernel
 _NOT_RUN = ("unsupported-call", "no-ptx", "stripped-program", "low-limit")
 
 nvcc_option = click.option("--nvcc", metavar="OPTIONS", default="", help="Options for the compiler of a whole program.")
 
 gpus_option = click.option(
-    "--gpus", metavar="N", type=click.IntRange(min=1, max=16), default=1, help="How many GPUs a whole program sees."
-)
+    "--gpus", metavar="N", type=click.IntRange(min=1, max=16), default=1,
+    help="How many GPUs a whole program sees. One that calls NVSHMEM has so many processes, each a PE with a GPU.",
+)  # fmt: skip
+
+machines_option = click.option(
+    "--machines", metavar="N", type=click.IntRange(min=1, max=16), default=1,
+    help="On how many machines the PEs are of a program that calls NVSHMEM; a network is between these.",
+)  # fmt: skip
 
 repeats_option = click.option(
     "--max-repeats", metavar="N", type=click.IntRange(min=1),
@@ -145,7 +151,8 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
     if folder is not None:
         _make_folder(folder, given["seeds"])
     options = ProgramOptions(given["gpu"], launch, folders, format != "full", gpus=given["gpus"],
-                             max_repeats=given["max_repeats"], folder=folder, keep_examples=given["prove"])  # fmt: skip
+                             machines=given["machines"], max_repeats=given["max_repeats"], folder=folder,
+                             keep_examples=given["prove"])  # fmt: skip
     sys.stdout.flush()
     is_interrupted = False
     try:

@@ -28,7 +28,15 @@ from ptxlab.cli.launching import (
     timeout_option,
 )
 from ptxlab.cli.plain_arguments import Argument
-from ptxlab.cli.programs import gpus_option, is_program, nvcc_option, prove_option, repeats_option, run_source
+from ptxlab.cli.programs import (
+    gpus_option,
+    is_program,
+    machines_option,
+    nvcc_option,
+    prove_option,
+    repeats_option,
+    run_source,
+)
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 from ptxlab.values import dataclass
@@ -206,12 +214,20 @@ class Request:
 @nvcc_option
 @repeats_option
 @gpus_option
+@machines_option
 @prove_option
 @gate_options
 @format_option
 @click.pass_context
 def command(
-    context: click.Context, /, nvcc: str, max_repeats: int | None, gpus: int, prove: bool, **given: Any
+    context: click.Context,
+    /,
+    nvcc: str,
+    max_repeats: int | None,
+    gpus: int,
+    machines: int,
+    prove: bool,
+    **given: Any,
 ) -> None:
     """Run a kernel, on a GPU or on the emulator, and show its results; or a whole program.
 
@@ -267,11 +283,13 @@ def command(
       ptxlab run program.cu --nvcc '-O2 -Iinclude' -- --size 64
     """
     if is_program(context, given["path"]):
-        context.exit(run_source(context, nvcc, given | {"max_repeats": max_repeats, "gpus": gpus, "prove": prove}))
+        own = {"max_repeats": max_repeats, "gpus": gpus, "machines": machines, "prove": prove}
+        context.exit(run_source(context, nvcc, given | own))
     if prove:
         raise click.UsageError("`--prove` is for whole programs: `ptxlab prove` is for one kernel")
-    if max_repeats is not None or gpus != 1:
-        raise click.UsageError(f"`--{'gpus' if max_repeats is None else 'max-repeats'}` is for whole programs")
+    of_programs = {"--max-repeats": max_repeats is not None, "--gpus": gpus != 1, "--machines": machines != 1}
+    if misplaced := [name for name, is_given in of_programs.items() if is_given]:
+        raise click.UsageError(f"`{misplaced[0]}` is for whole programs")
     if nvcc:
         raise click.UsageError("`--nvcc` is for whole programs: options for the compiler of a kernel follow `--`")
     request = Request(**given)

@@ -66,6 +66,9 @@ class Result:
     recording: Recording | None = field(default=None, repr=False)
     """The file of the launch, if it was recorded."""
 
+    finished: tuple[bool, ...] = field(default=(), compare=False)
+    """Of grids that ran together: which of them have ended."""
+
     _trace: Any = field(default=None, repr=False, compare=False)
     read_timeline: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
     """What reads the timeline of the launch, if it has recorded one."""

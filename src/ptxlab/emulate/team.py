@@ -24,6 +24,7 @@ from ptxlab.device.options import LaunchOptions
 from ptxlab.device.regions import Region
 from ptxlab.device.result import Result
 from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi.network import NETWORK
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.host_order import STREAMS, HostOrder
@@ -74,6 +75,11 @@ class TeamGrid:
     multicasts: Sequence[PlacedMulticast] = ()
     """Multicast addresses beside those of its arguments."""
 
+    @property
+    def sends(self) -> bool:
+        """Whether it may send over a network."""
+        return any(one.name in NETWORK for one in self.emulated.module.functions)
+
 
 def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
     """Run grids at the same time, each once those before it are complete; all have one seed and one time limit."""
@@ -90,6 +96,7 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
             for launch in running:
                 launch.textures.write_back()
             result.output = output_of(running)
+            result.finished = tuple(launch.finished.value == launch.total for launch in running)
             result.diagnostics = diagnostics_of(running, grids, outcome, first)
             _finish_recordings(running, outcome, result.diagnostics)
             result.coverage = Coverage((schedule_of(running[0]),))
@@ -149,7 +156,8 @@ def place_of(grid: TeamGrid, number: int, count: int, first_block: int, kind: in
 def ordered_with(grids: Sequence[TeamGrid]) -> list[int]:
     """For each grid those that are complete before it starts, or start after it is complete, as bits.
 
-    One that may start while those before it still run is taken to be ordered with none of them.
+    One that may start while those before it still run is taken to be ordered with none of them; so is one that sends
+    over a network, which its end does not complete.
     """
     found = [0] * len(grids)
     for number, grid in enumerate(grids):
@@ -159,7 +167,8 @@ def ordered_with(grids: Sequence[TeamGrid]) -> list[int]:
     for number in range(len(grids) - 1, -1, -1):
         for before in () if grids[number].options.overlap else grids[number].before:
             after[before] |= after[number] | 1 << number
-    return [one | other for one, other in zip(found, after, strict=True)]
+    senders = sum(1 << number for number, grid in enumerate(grids) if grid.sends)
+    return [0 if grid.sends else (one | other) & ~senders for grid, one, other in zip(grids, found, after, strict=True)]
 
 
 def output_of(running: Sequence[RunningLaunch]) -> str:

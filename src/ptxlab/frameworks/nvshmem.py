@@ -11,59 +11,44 @@ memory of each PE is. A `Job` makes it. Every PE reaches the memory of all other
 
 from __future__ import annotations
 
-import importlib.util
-import re
-import struct
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy
 
 from ptxlab import ir
-from ptxlab.device import layout
 from ptxlab.frameworks.packages import MissingPackageError
 from ptxlab.node import Array, Node
 from ptxlab.node.arrays import START, STEP
+from ptxlab.node.nvshmem import state
+from ptxlab.node.nvshmem.state import (
+    COUNTER,
+    DIRECT,
+    FOLDER,
+    MOST_TEAMS,
+    NETWORK,
+    OF_TEAMS,
+    OWN_TEAMS,
+    TEAM_BYTES,
+    NvshmemModule,
+)
+from ptxlab.syntax.parser import parse
 from ptxlab.toolchain import cuda as compile_cuda
 
-_FOLDER = Path(__file__).parent
-STATE, FIELDS = "nvshmemi_device_state_d", "ptxlab_nvshmem_fields"
-_INTEGERS = ("version", "mype", "npes", "node_mype", "node_npes", "job_connectivity")
-_ADDRESSES = ("heap_base", "heap_size", "peer_heap_base_p2p")
-_OF_TEAMS = ("team_pool", "psync_pool", "sync_counter")
-_COUNTER = "region_active_count"  # of regions whose puts are sent together: there are none
-_TEAMS = 12  # the most that there are: four of NVSHMEM, and from `_OWN_TEAMS` on those of `Job.team`
-_OWN_TEAMS = 7
-_OF_A_TEAM = 8 * 64 + 4096  # bytes through which it synchronizes: these are as `nvshmem_collectives.h` has them
-_WORLD, _SHARED, _MACHINE, _ACROSS = range(
-    4
-)  # `NVSHMEM_TEAM_WORLD`, `_SHARED`, `NVSHMEMX_TEAM_NODE`, `_SAME_MYPE_NODE`
-_DIRECT = 1  # `NVSHMEMI_JOB_GPU_LDST_ATOMICS`: by loads, stores and atomic operations
-_NETWORK = 8  # `NVSHMEMI_JOB_GPU_PROXY`: what PEs are not on one machine is sent
-# NVSHMEM waits by a volatile load and `__threadfence()`, which orders nothing that another GPU wrote (PTX ISA 8.8).
-_FORCED = f"""
-#include <cstddef>
-#include <cuda_runtime.h>
-#ifndef PTXLAB_AS_WRITTEN
-#define __threadfence __threadfence_system
-#endif
-#if __has_include("non_abi/nvshmemi_region_types.h")
-#define PTXLAB_COUNTER PTXLAB_AT({_COUNTER})
-#include "{_FOLDER / "nvshmem_network.h"}"
-#include "{_FOLDER / "nvshmem_collectives.h"}"
-#else
-#define PTXLAB_COUNTER 0
-#endif
-#include <nvshmem.h>
-#include <nvshmemx.h>
-#undef __threadfence
-#define PTXLAB_AT(field) offsetof(nvshmemi_device_host_state_t, field)
-static_assert(NVSHMEMI_JOB_GPU_LDST_ATOMICS == {_DIRECT}, "how PEs reach each other");
-static_assert(NVSHMEMI_JOB_GPU_PROXY == {_NETWORK}, "how PEs reach each other");
-extern "C" __device__ unsigned long long {FIELDS}[] = {{
-    {", ".join(f"PTXLAB_AT({name})" for name in (*_INTEGERS, *_ADDRESSES, *_OF_TEAMS))}, PTXLAB_COUNTER}};
+# `NVSHMEM_TEAM_WORLD`, `NVSHMEM_TEAM_SHARED`, `NVSHMEMX_TEAM_NODE`, `NVSHMEMX_TEAM_SAME_MYPE_NODE`.
+_WORLD, _SHARED, _MACHINE, _ACROSS = range(4)
+
+_QUIET = """.version 8.0
+.target sm_75
+.address_size 64
+.extern .func ptxlab_network_quiet();
+.visible .entry quiet()
+{
+    call.uni ptxlab_network_quiet;
+    fence.sc.sys;
+    ret;
+}
 """
 
 
@@ -75,22 +60,17 @@ def cuda(
     Waits of NVSHMEM order what other PEs wrote, as its manual says. Its headers have a fence of `.gpu` scope there,
     which does not by PTX's memory model: `as_written` compiles that, and races follow each wait for another PE.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        forced = Path(folder) / "nvshmem_state.h"
-        forced.write_text(_FORCED)
-        own = ["-DPTXLAB_AS_WRITTEN"] * as_written
-        own += ["-std=c++17", "-DNVSHMEM_ENABLE_ALL_DEVICE_INLINING", f"-I{headers()}", "-include", str(forced)]
-        return compile_cuda(Path(source), target, [*own, *options])
+    own = ["-DPTXLAB_AS_WRITTEN"] * as_written
+    own += ["-std=c++17", f"-I{FOLDER / 'include'}", f"-I{headers()}", "-include", "nvshmem.h"]
+    return compile_cuda(Path(source), target, [*own, *options])
 
 
 def headers() -> Path:
     """The folder of NVSHMEM's headers."""
-    package = importlib.util.find_spec("nvidia")
-    for location in () if package is None else package.submodule_search_locations or ():
-        folder = Path(location) / "nvshmem" / "include"
-        if (folder / "nvshmem.h").is_file():
-            return folder
-    raise MissingPackageError("kernels with NVSHMEM need its headers: pip install nvidia-nvshmem-cu13")
+    found = state.headers()
+    if found is None:
+        raise MissingPackageError("kernels with NVSHMEM need its headers: pip install nvidia-nvshmem-cu13")
+    return found
 
 
 class Job:
@@ -107,7 +87,8 @@ class Job:
             raise ValueError(f"{len(node)} PEs on machines={machines}: as many must be on each of these")
         self.node, self.machines = node, machines
         self._teams: _Teams | None = None
-        known = [_Known(module) for module in modules]
+        self._quiet = parse(_QUIET, "quiet.ptx")
+        known = [NvshmemModule(module) for module in modules]
         starts = numpy.array([START + rank * STEP for rank in range(len(node))], numpy.uint64)
         each = len(node) // machines
         if any(one.has_teams for one in known):
@@ -120,13 +101,13 @@ class Job:
             counter = device.zeros(1, numpy.uint32, name="regions")
             values = {
                 "mype": device.rank, "npes": len(node), "node_mype": device.rank - first, "node_npes": each,
-                "job_connectivity": _DIRECT if machines == 1 else _NETWORK, "heap_base": int(starts[device.rank]),
-                "heap_size": STEP, "peer_heap_base_p2p": peers.address, _COUNTER: counter.address,
+                "job_connectivity": DIRECT if machines == 1 else NETWORK, "heap_base": int(starts[device.rank]),
+                "heap_size": STEP, "peer_heap_base_p2p": peers.address, COUNTER: counter.address,
             }  # fmt: skip
             if self._teams is not None:
                 values |= self._teams.addresses(device.rank)
             for one in known:
-                device.set(one.module, STATE, one.state(values))
+                device.set(one.module, state.STATE, one.state(values))
         if self._teams is not None:
             for index, start, stride, size in (
                 (_WORLD, 0, 1, len(node)),
@@ -157,7 +138,13 @@ class Job:
         return [number if device.rank in members else -1 for device in self.node]
 
     def barrier_all(self) -> None:
-        """Have the default streams of all PEs wait for each other, as `nvshmemx_barrier_all_on_stream` does."""
+        """Have the default streams of all PEs wait for each other, as `nvshmemx_barrier_all_on_stream` does.
+
+        What kernels before it have sent is complete then.
+        """
+        if self.machines > 1:
+            for device in self.node:
+                device.launch(self._quiet["quiet"], 1, 1, [])
         reached = [device.record() for device in self.node]
         for device in self.node:
             for event in reached:
@@ -169,22 +156,22 @@ class _Teams:
 
     def __init__(self, job: Job) -> None:
         self.node, self.each = job.node, len(job.node) // job.machines
-        self.module = compile_cuda(_FOLDER / "nvshmem_teams.cu", options=[f"-I{headers()}"])
+        self.module = compile_cuda(FOLDER / "teams.cu", options=[f"-I{headers()}"])
         self.size = int(self.module.get("size", dtype=numpy.uint64)[0])
-        self.pools = [one.zeros(_TEAMS, numpy.uint64, name="team_pool") for one in self.node]
-        self.memory = job.zeros(_OF_A_TEAM * _TEAMS, numpy.uint8, name="psync_pool")
-        self.counters = [one.array(numpy.repeat([1, 0], _TEAMS), name="sync_counter") for one in self.node]
-        self.count = _OWN_TEAMS
+        self.pools = [one.zeros(MOST_TEAMS, numpy.uint64, name="team_pool") for one in self.node]
+        self.memory = job.zeros(TEAM_BYTES * MOST_TEAMS, numpy.uint8, name="psync_pool")
+        self.counters = [one.array(numpy.repeat([1, 0], MOST_TEAMS), name="sync_counter") for one in self.node]
+        self.count = OWN_TEAMS
 
     def addresses(self, rank: int) -> dict[str, int]:
         """What the variable of a PE says of teams."""
         arrays = self.pools[rank], self.memory[rank], self.counters[rank]
-        return dict(zip(_OF_TEAMS, (array.address for array in arrays), strict=True))
+        return dict(zip(OF_TEAMS, (array.address for array in arrays), strict=True))
 
     def add(self, start: int, stride: int, size: int) -> int:
         """One more team."""
-        if self.count == _TEAMS:
-            raise ValueError(f"a job has {_TEAMS - _OWN_TEAMS} teams besides those of NVSHMEM")
+        if self.count == MOST_TEAMS:
+            raise ValueError(f"a job has {MOST_TEAMS - OWN_TEAMS} teams besides those of NVSHMEM")
         self.make(self.count, start, stride, size)
         self.count += 1
         return self.count - 1
@@ -215,30 +202,3 @@ class _Teams:
             ]
             device.launch(self.module["team"], 1, 1, given)
         self.node.synchronize()
-
-
-class _Known:
-    """A module whose kernels call NVSHMEM: where the fields of its state are."""
-
-    def __init__(self, module: ir.Module) -> None:
-        known = layout.Variables(module, []).by_name
-        source = module.source
-        if source is None or STATE not in known or FIELDS not in known:
-            called = "the module" if source is None else source.name
-            raise ValueError(f"{called} does not have NVSHMEM's state: compile it with `ptxlab.nvshmem.cuda`")
-        names = (*_INTEGERS, *_ADDRESSES, *_OF_TEAMS, _COUNTER)
-        offsets = bytes(module.get(FIELDS, dtype=numpy.uint64))
-        found = struct.unpack(f"<{len(offsets) // 8}Q", offsets)
-        self.module, self.size = module, layout.size_of_variable(known[STATE])
-        self.at = dict(zip(names, found, strict=False))
-        read = {int(offset) for offset in re.findall(rf"{STATE}\+(\d+)\]", source.text)}
-        self.has_teams = bool(read & {self.at[name] for name in _OF_TEAMS})
-
-    def state(self, values: Mapping[str, int]) -> bytes:
-        """What NVSHMEM's host library would write to the variable of a PE."""
-        state = bytearray(self.size)
-        struct.pack_into("<i", state, self.at["version"], (1 << 16) + len(state))
-        for name, value in values.items():
-            if self.at.get(name):
-                struct.pack_into("<i" if name in _INTEGERS else "<Q", state, self.at[name], value)
-        return bytes(state)

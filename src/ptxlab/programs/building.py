@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ptxlab.check import check
 from ptxlab.ir.origin import at_origin
-from ptxlab.programs.library import write_driver, write_placeholders
+from ptxlab.node.nvshmem import state
+from ptxlab.programs.library import write_driver, write_nvshmem, write_placeholders
 from ptxlab.programs.lines import code_of_line
 from ptxlab.report import Diagnostic, PtxError, Source, error
 from ptxlab.syntax import read, read_text
@@ -24,6 +25,7 @@ DEFAULT_TARGET = "sm_90"
 _MAIN = re.compile(r"\b(?:int|auto|void|signed)\s+(?:\w+\s+)?main\s*\(")
 _IGNORED = re.compile(r"//[^\n]*|/\*[\s\S]*?\*/|\"(?:\\.|[^\"\\\n])*\"")
 _UNDEFINED = re.compile(r"(?:(?P<place>/[^\n:]*:\d+): )?undefined reference to [`'](?P<name>[^'\n]+)'")
+_NVSHMEM = re.compile(r"^\s*#\s*include\s*[<\"][^>\"\n]*nvshmem", re.MULTILINE)
 _SOURCES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 _ARCHITECTURE = ("--gpu-architecture", "-arch", "-gencode", "--generate-code", "--gpu-code", "-code")
 
@@ -51,9 +53,11 @@ def build(path: Path, program: Path, target: str | None, options: Sequence[str])
     if any(option.startswith(_ARCHITECTURE) for option in options):
         architecture = []
     command: list[str | Path] = [nvcc.path, "-g", "-lineinfo", *architecture, "-I", path.absolute().parent]
-    command += [*options, *headers_of_wheels(), path.absolute(), "-o", program]
+    command += [*options, *state.options(), *headers_of_wheels(), path.absolute(), "-o", program]
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
         command += write_driver(Path(folder))
+        if _NVSHMEM.search(read_text(path)):
+            command += write_nvshmem(Path(folder))
         outcome = run(command, Path.cwd(), temporary=program.parent)
         while outcome.status and (linked := write_placeholders(Path(folder), outcome.text)):
             command += linked

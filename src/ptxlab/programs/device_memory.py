@@ -19,16 +19,18 @@ from ptxlab.programs.log import AllocationRecord
 from ptxlab.programs.messages import Frames, MessageReader
 
 VIEW, VIEW_SIZE = 0x7400_0000_0000, 4 << 40
-KINDS = ("device", "pinned", "managed", "registered", "variable", "array", "pooled", "created", "mapped")
+PART = VIEW_SIZE // 16  # of a PE; its upper half is symmetric
+KINDS = ("device", "pinned", "managed", "registered", "variable", "array", "pooled", "created", "mapped", "symmetric")
+_OF_ONE_GPU = ("device", "variable", "pooled", "created", "symmetric")
 
 
 class DeviceMemory(HostMemory):
     """Memory by its addresses, in a file that the process and the emulator have mapped, and which GPU may access it."""
 
-    def __init__(self, file: int, gpus: int, records: list[AllocationRecord]) -> None:
-        """Allocations are added to `records`."""
+    def __init__(self, file: int, gpus: int, records: list[AllocationRecord], one_gpu: str = "GPU") -> None:
+        """Allocations are added to `records`; `one_gpu` is what messages call a GPU."""
         super().__init__()
-        self.file, self.gpus, self.records = file, gpus, records
+        self.file, self.gpus, self.records, self.one_gpu = file, gpus, records, one_gpu
         self.view = mmap.mmap(file, VIEW_SIZE, mmap.MAP_SHARED)
         self.is_shared = False  # with another process
         self._start = ctypes.addressof(ctypes.c_char.from_buffer(self.view))
@@ -37,6 +39,7 @@ class DeviceMemory(HostMemory):
         self.peers: list[set[int]] = [set() for _ in range(gpus)]
         self.pool_peers: list[set[int]] = [set() for _ in range(gpus)]  # whose pools each GPU may access
         self.pooled: set[int] = set()  # addresses of memory of pools
+        self.symmetric: set[int] = set()  # addresses of memory that all PEs may access
         self.mapped: dict[int, Region] = {}  # by address, whether kernels may access it or not
         self.accessible: dict[int, set[int]] = {}  # of that: the GPUs that may
 
@@ -99,11 +102,26 @@ class DeviceMemory(HostMemory):
             is_replica = any(region.base <= one < region.base + region.size for one in replicas)
             return is_replica or device in self.accessible.get(region.base, ())
         is_pooled = region.base in self.pooled and owner in self.pool_peers[device]
-        return owner == device or owner in self.peers[device] or is_pooled
+        return owner == device or owner in self.peers[device] or is_pooled or region.base in self.symmetric
+
+    def is_symmetric(self, address: int) -> bool:
+        """Whether an address is of memory that all PEs may access."""
+        return bool(address) and self.in_part(address) >= PART // 2
+
+    @staticmethod
+    def part_of(pe: int) -> int:
+        """Where the memory of a PE starts."""
+        return VIEW + pe * PART
+
+    @staticmethod
+    def in_part(address: int) -> int:
+        """Where an address is in the memory of its PE."""
+        return (address - VIEW) % PART
 
     # Requests.
 
-    def allocate(self, given: MessageReader) -> None:
+    def allocate(self, given: MessageReader) -> AllocationRecord:
+        """Note an allocation."""
         base, size, kind, device = given.number(), given.number(), KINDS[given.number()], given.number()
         frames = given.frames()
         if base in self.numbers:  # memory of a graph, which runs again
@@ -115,11 +133,12 @@ class DeviceMemory(HostMemory):
         if kind == "array":
             self.arrays[base] = size
         else:
-            owner = device if self.gpus > 1 and kind in ("device", "variable", "pooled", "created") else None
-            name += f" of GPU {device}" * (owner is not None)
-            if kind == "pooled":
-                self.pooled.add(base)
+            owner = device if self.gpus > 1 and kind in _OF_ONE_GPU else None
+            name += f" of {self.one_gpu} {device}" * (owner is not None)
+            if kind in ("pooled", "symmetric"):
+                (self.pooled if kind == "pooled" else self.symmetric).add(base)
             self.regions[base] = Region(base, size, self.place(base), name, owner_device=owner)
+        return self.records[number - 1]
 
     def _record(self, base: int, size: int, kind: str, frames: Frames) -> int:
         self.records.append(AllocationRecord(base, size, kind, frames))

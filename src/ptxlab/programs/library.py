@@ -16,26 +16,34 @@ from functools import cache
 from pathlib import Path
 
 from ptxlab.native.cache import cached
+from ptxlab.node.nvshmem import state
 from ptxlab.programs.elf import Elf
 from ptxlab.report import PtxError, error
+from ptxlab.toolchain.nvcc import headers_of_wheels
 from ptxlab.toolchain.process import on_path, run
 from ptxlab.toolchain.tools import find
 
 _SOURCES = Path(__file__).parent / "runtime"
+PRELOADED, _CALLS, _DRIVER_CALLS = "libptxlab_cuda.so", "libcuda_calls.so", "libcuda_driver_calls.so"
+NVSHMEM = "libptxlab_nvshmem.so"  # NVSHMEM's host functions
 _OPTIONS = ("-std=gnu11", "-O1", "-g", "-fPIC", "-fvisibility=hidden", "-Wno-deprecated-declarations")
+_NVSHMEM_OPTIONS = ("-shared", "-Xcompiler", "-fPIC", "-std=c++17", "-O1", "-lineinfo", "-cudart", "none",
+                    "-gencode=arch=compute_75,code=compute_75", f"-l:{PRELOADED}")  # fmt: skip
 _COMPILERS = ("cc", "gcc", "clang")
 _NVIDIA = re.compile(r"lib(cu|nv|npp|nccl)\w*\.so[.\d]*$")
-_CALL = re.compile(r"_*(cu[A-Z]|cuda|cublas|curand|cufft|cusparse|cusolver|cudnn|nvrtc|nvjpeg|npp|nccl)\w*$")
+_CALL = re.compile(r"_*(nvshmem|cu[A-Z]|cuda|cublas|curand|cufft|cusparse|cusolver|cudnn|nvrtc|nvjpeg|npp|nccl)\w*$")
 _DRIVER_CALL = re.compile(r"cu[A-Z]\w*$")
-PRELOADED, _CALLS, _DRIVER_CALLS = "libptxlab_cuda.so", "libcuda_calls.so", "libcuda_driver_calls.so"
 
 
-def make_library(folder: Path, needed: Iterable[Elf]) -> Path:
+def make_library(folder: Path, needed: Sequence[Elf]) -> Path:
     """Write the runtime to a folder, under each name by which these files ask for it, and stubs for what it lacks."""
     data = runtime()
     library = folder / PRELOADED
     library.write_bytes(data)
     have = {symbol.name for symbol in Elf(data).symbols if symbol.is_defined}
+    if any(NVSHMEM in file.libraries for file in needed):
+        (folder / NVSHMEM).write_bytes(nvshmem())
+        have |= {symbol.name for symbol in Elf(nvshmem()).symbols if symbol.is_defined}
     for file in needed:
         lacking = sorted({name for name in file.undefined if _CALL.match(name)} - have)
         aliases = {name: name[:-5] for name in lacking if name.endswith(("_ptsz", "_ptds")) and name[:-5] in have}
@@ -58,14 +66,25 @@ def write_placeholders(folder: Path, log: str) -> list[str]:
 
     The functions do nothing: when the program runs, `make_library` gives it others.
     """
-    calls = sorted({name for name in re.findall(r"undefined reference to [`']?(\w+)", log) if _CALL.match(name)})
+    undefined = {name for name in re.findall(r"undefined reference to [`']?(\w+)", log) if _CALL.match(name)}
+    is_linked = (folder / NVSHMEM).exists()
+    calls = sorted(name for name in undefined if is_linked or not name.startswith("nvshmem"))
     missing = {name for name in re.findall(r"cannot find -l(\w+)", log) if _NVIDIA.match(f"lib{name}.so")}
     names = {f"lib{name}.so": f"lib{name}.so" for name in missing}
     if calls and not (folder / _CALLS).exists():
         names[_CALLS] = str(folder / _CALLS)
+    if len(calls) < len(undefined):
+        return write_nvshmem(folder)
     for name in names:
         (folder / name).write_bytes(_placeholders(name, calls if name == _CALLS else []))
     return [f"-L{folder}", *(["-Xlinker", "--no-as-needed", names[_CALLS]] if _CALLS in names else [])] if names else []
+
+
+def write_nvshmem(folder: Path) -> list[str]:
+    """Options with which a program is linked that calls NVSHMEM's host functions."""
+    (folder / NVSHMEM).write_bytes(nvshmem())
+    (folder / PRELOADED).write_bytes(runtime())
+    return [str(folder / NVSHMEM), f"-Xlinker=-rpath-link,{folder}"]
 
 
 def _placeholders(name: str, calls: Iterable[str]) -> bytes:
@@ -86,6 +105,34 @@ def runtime() -> bytes:
         digest.update(part.read_bytes())
     key = f"programs {include} {digest.hexdigest()} {_OPTIONS}"
     return cached(key, lambda: _compile(include, [one for one in sources if one.suffix == ".c"]))
+
+
+def nvshmem() -> bytes:
+    """NVSHMEM's host functions, compiled by nvcc on this machine now or before."""
+    folders = [_SOURCES.parent / "nvshmem", state.FOLDER, state.FOLDER / "include"]
+    sources = sorted(path for folder in folders for path in folder.iterdir() if path.suffix in (".cu", ".cpp", ".h"))
+    found = state.headers()
+    digest = hashlib.sha256()
+    for part in (*sources, *([] if found is None else [found / "non_abi" / "nvshmem_version.h"])):
+        digest.update(part.read_bytes())
+    return cached(f"nvshmem {found} {digest.hexdigest()} {_NVSHMEM_OPTIONS}", lambda: _compile_nvshmem(folders[0]))
+
+
+def _compile_nvshmem(sources: Path) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
+        made = Path(folder) / NVSHMEM
+        (Path(folder) / PRELOADED).write_bytes(runtime())
+        command: list[str | Path] = [
+            find("nvcc").path, *_NVSHMEM_OPTIONS, "-I", state.FOLDER, *state.options(), *headers_of_wheels(),
+            sources / "kernels.cu", sources / "host.cpp", f"-Xlinker=-soname,{NVSHMEM}", "-o", made, f"-L{folder}",
+        ]  # fmt: skip
+        outcome = run(command, Path(folder), temporary=Path(folder))
+        if outcome.status or not made.is_file():
+            helps = ["pip install nvidia-nvshmem-cu13"] if state.headers() is None else []
+            message = "NVSHMEM's host functions could not be compiled"
+            raise PtxError([error("missing-tool", message, None, notes=outcome.text.strip().split("\n")[:4],
+                                  helps=helps)])  # fmt: skip
+        return made.read_bytes()
 
 
 @cache

@@ -14,7 +14,7 @@ from ptxlab.toolchain.process import on_path, run
 from ptxlab.toolchain.source_files import read_source
 
 _SYSTEM = re.compile(
-    r"^/usr/(include|lib)|/(cuda|cu\d\d|cccl)[^/]*/.*include/|/crt/|\.stub\.c$|/tmpxft_|<built-in>|^\?\?"
+    r"^/usr/(include|lib)|/(cuda|cu\d\d|cccl|nvshmem)[^/]*/.*include/|/crt/|\.stub\.c$|/tmpxft_|<built-in>|^\?\?"
 )
 _LIBRARY = re.compile(r"^/(usr/)?lib(32|64)?/")  # of the system, which may have lines too
 _MOST = 2000  # addresses in one call of `addr2line`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
 from ptxlab.isa.gpus import GpuModel, gpu_named, gpu_of_target
 from ptxlab.isa.jump import Jump
 from ptxlab.launch.contexts import context_of
+from ptxlab.node.nvshmem.state import FOLDER as NVSHMEM
 from ptxlab.programs.linking import link
 from ptxlab.report import KernelError, PtxError, error
 from ptxlab.syntax import read
@@ -128,8 +129,11 @@ class Modules:
         other = [one.module.target for one in self.loaded if default.architecture_for(one.module.target) is None]
         return gpu_of_target(other[0]) if other else default
 
-    def load(self, images: Sequence[bytes]) -> int:
-        """The number of a module that the program has as a fatbinary or as PTX, or as several that belong together."""
+    def load(self, images: Sequence[bytes], own: Collection[int] | None = None) -> int:
+        """The number of a module that the program has as a fatbinary or as PTX, or as several that belong together.
+
+        One of several PEs, which has loaded its `own`, may have one that another PE has loaded.
+        """
         linked = [text for image in images if (text := self._text(image)) is not None]
         if not linked:
             helps = ["build it with PTX: `nvcc -gencode arch=compute_90,code=compute_90`"]
@@ -137,6 +141,14 @@ class Modules:
             raise KernelError([error("no-ptx", message, None, helps=helps)])
         name = f"{self.name}.ptx"
         text = link(linked, name)
+        for number, one in enumerate(self.loaded if own is not None else ()):
+            if (
+                own is not None
+                and number not in own
+                and one.module.source is not None
+                and one.module.source.text == text
+            ):
+                return number
         known = next(
             (one for one in self._read if one.module.source is not None and one.module.source.text == text), None
         )
@@ -162,7 +174,7 @@ class Modules:
     def _trace(self, module: ir.Module) -> None:
         """Have findings name the lines of sources that are in the program's folders."""
         for item in module.items:
-            if not isinstance(item, ir.File):
+            if not isinstance(item, ir.File) or Path(item.name).is_relative_to(NVSHMEM):  # ours is not the user's
                 continue
             source = read_source(item.name, self.folders)
             if source is not None:

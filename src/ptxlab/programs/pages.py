@@ -53,9 +53,12 @@ PAGES = {
         "It is named, with the line of the call. The program is ended there."
     ),
     "bad-library-call": (
-        "A call of cuBLAS or cuRAND is given memory that is too small, or not on the device.\n\n"
+        "A call of cuBLAS or cuRAND is given memory that is too small, or not on the device; or a call of NVSHMEM is "
+        "not the same on all PEs.\n\n"
         "The message has the bytes that the call accesses and those that the allocation has. Matrices of cuBLAS are by "
-        "columns: `lda` is the number of rows that are allocated, in elements."
+        "columns: `lda` is the number of rows that are allocated, in elements.\n\n"
+        "Of NVSHMEM it is a collective where other PEs of the team call another one, or symmetric memory that PEs "
+        "allocate with different sizes."
     ),
     "no-ptx": (
         "A program, or a module that it loads, has no PTX.\n\n"

@@ -10,20 +10,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from ptxlab.programs.device_memory import VIEW_SIZE
+from ptxlab.programs.device_memory import VIEW_SIZE, DeviceMemory
 from ptxlab.programs.elf import Elf
 from ptxlab.programs.examples import LaunchExample
 from ptxlab.programs.findings import findings_of
-from ptxlab.programs.library import make_library
+from ptxlab.programs.library import NVSHMEM, make_library
 from ptxlab.programs.lines import HostLines
 from ptxlab.programs.log import LaunchCount, Log, RecordedLaunch, Recorder
 from ptxlab.programs.modules import Modules
+from ptxlab.programs.pes import Layout, Pes
 from ptxlab.programs.session import Process
 from ptxlab.report import Diagnostic, PtxError, error
 from ptxlab.report.reader import whole_program
@@ -31,6 +32,12 @@ from ptxlab.toolchain.process import absolute_entries
 
 _SAFE = re.compile(r"[\w./+-]{1,64}")
 _HOST_SPACE = 64 << 30  # address space of the host code itself
+
+
+class Connect(Protocol):
+    """What takes a process that has connected."""
+
+    def __call__(self, connection: socket.socket, file: int, *, pe: int) -> Process: ...
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,9 @@ class ProgramOptions:
     output_to_stderr: bool = False
     record: Recorder | None = None
     gpus: int = 1
-    """How many GPUs the program sees."""
+    """How many GPUs the program sees; of one that calls NVSHMEM, how many PEs it has."""
+    machines: int = 1
+    """On how many machines its PEs are."""
     folder: Path | None = None
     """Where all that runs is recorded: a file for a launch, a folder of files for what runs at the same time."""
     max_repeats: int | None = None
@@ -102,27 +111,34 @@ def run_program(command: Sequence[str], options: ProgramOptions, modules: Module
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ptxlab-", dir=_place()) as folder, whole_program():
         library = make_library(Path(folder), files)
+        places = _places(files, options)
         address = str(Path(folder) / "s")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
             server.bind(address)
-            server.listen(8)
+            server.listen(16)
             environment = _environment(Path(folder), library, address)
-            output = 2 if options.output_to_stderr else None
-            child = subprocess.Popen([str(program.absolute()), *command[1:]], env=environment, stdout=output)
+            pes = None if places is None else _pes(places, log)
+            children = _start([str(program.absolute()), *command[1:]], environment, options, pes)
             try:
-                _serve(server, child, partial(Process, modules=modules, options=options.launch or {}, log=log,
-                                              record=options.record, max_repeats=options.max_repeats, gpus=options.gpus,
-                                              span_of=lines.span, others=[], folder=options.folder))  # fmt: skip
+                _serve(server, children, pes, partial(
+                    Process, modules=modules, options=options.launch or {}, log=log, record=options.record,
+                    max_repeats=options.max_repeats, gpus=options.gpus if places is None else places.each,
+                    span_of=lines.span, others=[], folder=options.folder, pes=pes))  # fmt: skip
             except BaseException as stopped:
-                child.terminate()
-                try:
-                    child.wait(2)
-                except subprocess.TimeoutExpired:
-                    child.kill()
+                for child in children:
+                    child.terminate()
+                for child in children:
+                    try:
+                        child.wait(2)
+                    except subprocess.TimeoutExpired:
+                        child.kill()
                 if not isinstance(stopped, KeyboardInterrupt):
                     raise
                 is_interrupted = True
-        status = child.wait()
+            finally:
+                if pes is not None:
+                    pes.memory.close()
+        status = next((one for one in [child.wait() for child in children] if one), 0)
         found = findings_of(log, lines, 0 if is_interrupted else status)
     lines.read([one.frames for one in (*log.recorded, *(log.examples or ()))])
     recorded = [(one, lines.spell(one.frames) or "") for one in log.recorded]
@@ -133,6 +149,38 @@ def run_program(command: Sequence[str], options: ProgramOptions, modules: Module
     if is_interrupted:
         raise ProgramInterrupted(result)
     return result
+
+
+def _places(files: Sequence[Elf], options: ProgramOptions) -> Layout | None:
+    """Where the PEs are of a program that calls NVSHMEM; None for another program."""
+    if not files or NVSHMEM not in files[0].libraries:
+        return None
+    if options.gpus % options.machines:
+        message = f"{options.gpus} PEs can't be on {options.machines} machines, as many on each"
+        raise PtxError([error("bad-argument", message, None)])
+    return Layout(options.gpus, options.machines)
+
+
+def _pes(places: Layout, log: Log) -> Pes:
+    """The PEs of a program, with memory that their processes share."""
+    file = os.memfd_create("ptxlab")
+    os.ftruncate(file, VIEW_SIZE)
+    return Pes(places, DeviceMemory(file, places.count, log.allocations, "PE"))
+
+
+def _start(
+    command: Sequence[str], environment: dict[str, str], options: ProgramOptions, pes: Pes | None
+) -> list[subprocess.Popen[bytes]]:
+    """Start the processes of a program: one, or one for each PE."""
+    output = 2 if options.output_to_stderr else None
+    if pes is None:
+        return [subprocess.Popen(command, env=environment, stdout=output)]
+    places, file = pes.layout, pes.memory.file
+    children = []
+    for pe in range(places.count):
+        own = environment | {"PTXLAB_PE": f"{pe} {places.count} {places.machines} {file}"}
+        children.append(subprocess.Popen(command, env=own, stdout=output, pass_fds=[file]))
+    return children
 
 
 def _check_limits() -> None:
@@ -190,14 +238,16 @@ def _environment(folder: Path, library: Path, address: str) -> dict[str, str]:
 
 
 def _serve(
-    server: socket.socket, child: subprocess.Popen[bytes], connect: Callable[[socket.socket, int], Process]
+    server: socket.socket, children: Sequence[subprocess.Popen[bytes]], pes: Pes | None, connect: Connect
 ) -> None:
     """Answer requests until the program has ended."""
     with selectors.DefaultSelector() as selector:
         selector.register(server, selectors.EVENT_READ)
-        ended = os.pidfd_open(child.pid)
+        ended = {os.pidfd_open(child.pid): number for number, child in enumerate(children)}
+        open_files = list(ended)
         try:
-            selector.register(ended, selectors.EVENT_READ)
+            for file in ended:
+                selector.register(file, selectors.EVENT_READ)
             while True:
                 ready = selector.select()
                 for key, _ in ready:
@@ -207,16 +257,24 @@ def _serve(
                             key.data.close()
                     elif key.fileobj is server:
                         connection, _ = server.accept()
-                        _, files, _, _ = socket.recv_fds(connection, 1, 1)
+                        said, files, _, _ = socket.recv_fds(connection, 1, 1)
                         if files:
-                            selector.register(connection, selectors.EVENT_READ, connect(connection, files[0]))
+                            made = connect(connection, files[0], pe=max(said[0] - 1, 0))
+                            selector.register(connection, selectors.EVENT_READ, made)
                         else:  # it has ended before it sent the file of its memory
                             connection.close()
-                if all(key.fileobj == ended for key, _ in ready) and ready:
-                    child.wait()
+                for key, _ in ready if all(key.fileobj in ended for key, _ in ready) else ():
+                    assert isinstance(key.fileobj, int)
+                    number = ended.pop(key.fileobj)
+                    selector.unregister(key.fileobj)
+                    children[number].wait()
+                    if pes is not None:
+                        pes.end(number)
+                if not ended:
                     return
         finally:
-            os.close(ended)
+            for file in open_files:
+                os.close(file)
             for key in list(selector.get_map().values()):
                 if isinstance(key.data, Process):
                     key.data.close()

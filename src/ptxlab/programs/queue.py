@@ -19,12 +19,13 @@ import numpy
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.arguments import AddressSpace
-from ptxlab.device.host_memory import HostMemory, RawArguments
+from ptxlab.device.host_memory import RawArguments
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
+from ptxlab.device.result import Result
 from ptxlab.emulate.apart import run_apart
-from ptxlab.emulate.host.host_order import CUDA, GRAPH, HostOrder
+from ptxlab.emulate.host.host_order import CUDA, GRAPH, PES, HostOrder
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.team import TeamGrid, run_team
 from ptxlab.launch import module_of
@@ -34,9 +35,10 @@ from ptxlab.programs.messages import Frames, MessageReader
 from ptxlab.report import Diagnostic, Label, Span, error
 
 if TYPE_CHECKING:
+    from ptxlab.programs.device_memory import DeviceMemory
     from ptxlab.programs.modules import LoadedModule
 
-STAGED = 0x7A00_0000_0000  # above all memory of the device: what copies take from memory that is the host's alone
+STAGED = 0x7300_0000_0000  # below all memory of the device: what copies take from memory that is the host's alone
 _GAP = 65536
 _LARGE = 4 << 20  # bytes of a copy that would take too long as a kernel
 
@@ -45,34 +47,84 @@ _LARGE = 4 << 20  # bytes of a copy that would take too long as a kernel
 class Order:
     """Where an operation is: its GPU, its stream, and how many operations of each stream it comes after."""
 
+    process: int
+    """The PE that issued it, of a program with several; only operations of one process are ordered."""
     device: int
     stream: int
     clock: Sequence[int]
     is_node: bool
     """Whether it is a node that the host added to a graph."""
+    is_pe: bool = False
+    """Whether its process is a PE of NVSHMEM."""
 
     @classmethod
-    def read(cls, given: MessageReader) -> Order:
+    def read(cls, given: MessageReader, process: int | None = None) -> Order:
+        """Read it, of one of several processes that are PEs."""
         device, stream, count = given.number(), given.number(), given.number()
-        return cls(device, stream, [given.number() for _ in range(count)], bool(given.number()))
+        clock = [given.number() for _ in range(count)]
+        return cls(process or 0, device, stream, clock, bool(given.number()), process is not None)
 
     @property
     def by_host(self) -> HostOrder:
         """How the host would order it with another operation."""
-        return GRAPH if self.is_node else CUDA
+        return GRAPH if self.is_node else PES if self.is_pe else CUDA
 
     @property
     def count(self) -> int:
         """Its own number on its stream."""
         return self.clock[self.stream]
 
+    @property
+    def line(self) -> Line:
+        """What its operation is on, in order."""
+        return self.process, self.stream
+
     def comes_after(self, other: Order) -> bool:
         """Whether streams and events order it after another operation."""
-        return self.reach(other.stream) >= other.count
+        return self.reach(other.line) >= other.count
 
-    def reach(self, stream: int) -> int:
+    def reach(self, line: Line) -> int:
         """Up to which operation of a stream it comes after."""
-        return self.clock[stream] if stream < len(self.clock) else 0
+        process, stream = line
+        return self.clock[stream] if process == self.process and stream < len(self.clock) else 0
+
+
+Line = tuple[int, int]
+"""A stream, by its process and its number there."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A host function of NVSHMEM that launches a kernel."""
+
+    name: str
+    team: int
+    members: range
+    """The PEs of its team; of none where it is not a collective."""
+
+    @property
+    def kind(self) -> str:
+        """What it does, on a stream or not."""
+        return self.name.removeprefix("nvshmem").removeprefix("x").removesuffix("_on_stream").removesuffix("_all")
+
+    @property
+    def of_team(self) -> Call:
+        """Any collective of the same team."""
+        return Call("", self.team, self.members)
+
+    @property
+    def is_of_user(self) -> bool:
+        """Whether it launches a kernel of the program."""
+        return self.kind == "_collective_launch"
+
+    @property
+    def is_synchronization(self) -> bool:
+        """Whether it accesses only what PEs synchronize by."""
+        return self.kind in ("_barrier", "_sync", "_team_sync", "_quiet", "_fence", "a team of NVSHMEM")
+
+    def is_barrier(self, pes: int) -> bool:
+        """Whether it is one of all PEs, which completes what they have sent."""
+        return self.kind == "_barrier" and len(self.members) == pes
 
 
 @dataclass(frozen=True)
@@ -85,10 +137,19 @@ class QueuedLaunch:
     kernel: ir.Function
     options: LaunchOptions
     data: bytes
+    call: Call | None = None
+    """Where it is part of a host function of NVSHMEM."""
+    number: int = 0
+    """Of a collective: how many its PE has called for the team, with this one."""
+
+    @property
+    def is_of_user(self) -> bool:
+        """Whether the kernel is the program's own."""
+        return self.call is None or self.call.is_of_user
 
     def may_overlap(self, other: Queued) -> bool:
         """Whether it may start while the operation right before it still runs: a programmatic dependent launch."""
-        is_kernel = isinstance(other, QueuedLaunch) and other.order.stream == self.order.stream
+        is_kernel = isinstance(other, QueuedLaunch) and other.order.line == self.order.line
         return self.options.overlap and is_kernel
 
 
@@ -112,8 +173,8 @@ class QueuedCopy:
     staged: numpy.ndarray[Any, Any]
 
     @classmethod
-    def read(cls, given: MessageReader) -> QueuedCopy:
-        order, frames, name = Order.read(given), given.frames(), given.text()
+    def read(cls, given: MessageReader, process: int | None = None) -> QueuedCopy:
+        order, frames, name = Order.read(given, process), given.frames(), given.text()
         to, source = given.number(), given.number()
         width, height, depth, *steps, element, value = (given.number() for _ in range(9))
         staged = numpy.frombuffer(given.bytes(), numpy.uint8)
@@ -152,9 +213,9 @@ Queued = QueuedLaunch | QueuedCopy
 
 def parts_of(queue: Sequence[Queued]) -> Iterator[Sequence[Queued]]:
     """Parts of a queue that run one after the other, each of one operation, or of several that are not all ordered."""
-    streams = {one.order.stream for one in queue}
-    reached: list[dict[int, int]] = [{}] * (len(queue) + 1)  # by what comes at each position or later, at least
-    least = {stream: max(one.order.count for one in queue if one.order.stream == stream) for stream in streams}
+    streams = {one.order.line for one in queue}
+    reached: list[dict[Line, int]] = [{}] * (len(queue) + 1)  # by what comes at each position or later, at least
+    least = {stream: max(one.order.count for one in queue if one.order.line == stream) for stream in streams}
     for at in range(len(queue) - 1, -1, -1):
         least = {stream: min(known, queue[at].order.reach(stream)) for stream, known in least.items()}
         reached[at] = least
@@ -165,7 +226,7 @@ def parts_of(queue: Sequence[Queued]) -> Iterator[Sequence[Queued]]:
         if at > start and not overlaps and all(done[stream] <= reached[at][stream] for stream in streams):
             yield queue[start:at]
             start = at
-        done[one.order.stream] = one.order.count
+        done[one.order.line] = one.order.count
     yield queue[start:]
 
 
@@ -187,16 +248,16 @@ def stages_of(part: Sequence[Queued]) -> Iterator[Sequence[Queued]]:
 
 def directly_before(queue: Sequence[Queued]) -> list[list[int]]:
     """For each operation those that it follows directly, by their positions: of each stream the last one, at most."""
-    last: dict[int, list[int]] = {}  # positions by stream
+    last: dict[Line, list[int]] = {}  # positions by stream
     found: list[list[int]] = []
     for at, one in enumerate(queue):
         before = []
         for stream, positions in last.items():
             reach = one.order.reach(stream)
-            known = [p for p in positions if stream == one.order.stream or queue[p].order.count <= reach]
+            known = [p for p in positions if stream == one.order.line or queue[p].order.count <= reach]
             before += known[-1:]
         found.append(before)
-        last.setdefault(one.order.stream, []).append(at)
+        last.setdefault(one.order.line, []).append(at)
     return found
 
 
@@ -257,9 +318,12 @@ def perform(copy: QueuedCopy, bytes_at: Callable[[int, int], numpy.ndarray[Any, 
 class Team:
     """A part of a queue as grids that run at the same time."""
 
-    def __init__(self, memory: HostMemory, arrays: Sequence[Region], objects: dict[int, Any], gpus: int,
-                 may_access: Callable[[int, Region], bool]) -> None:  # fmt: skip
-        self.memory, self.arrays, self.objects, self.gpus, self.may_access = memory, arrays, objects, gpus, may_access
+    def __init__(self, memory: DeviceMemory, objects: dict[int, Any]) -> None:
+        self.memory, self.arrays, self.objects = memory, memory.array_regions(), objects
+        self.may_access = memory.may_access
+
+    def _title_of(self, copy: QueuedCopy) -> str:
+        return copy.title + f" on PE {copy.order.process}" * (self.memory.one_gpu == "PE")
 
     def run(
         self,
@@ -267,7 +331,7 @@ class Team:
         options: LaunchOptions,
         span_of: Callable[[Frames], Span | None],
         folder: Path | None,
-    ) -> Any:
+    ) -> Result:
         """Run them, recorded to files of a folder; the result has what was found, and what was printed."""
         grids, base = [], STAGED
         if folder is not None:
@@ -290,12 +354,14 @@ class Team:
         device = one.order.device
         args = RawArguments(self.memory, one_by_one(one.kernel, one.data), self.objects)
         owned = [region for region in self.memory.regions.values() if region.owner_device is not None]
-        title = "the node " * one.order.is_node + f"`{one.kernel.title}`" + f" on GPU {device}" * (self.gpus > 1)
+        named = one.kernel.title if one.is_of_user or one.call is None else one.call.name
+        where = f" on {self.memory.one_gpu} {device}" * (self.memory.gpus > 1)
+        title = "the node " * one.order.is_node + f"`{named}`" + where
         return TeamGrid(
             one.loaded.emulated(device), one.kernel, args, replace(one.options, overlap=overlaps), device, title,
             [region for region in owned if self.may_access(device, region)], before,
             [region for region in owned if not self.may_access(device, region)], line, one.order.by_host,
-            stream=one.order.stream,
+            is_kernel=one.is_of_user, stream=one.order.stream,
         )  # fmt: skip
 
     def _copy(
@@ -313,7 +379,7 @@ class Team:
         _, height, depth = one.extent
         shape = LaunchOptions((height, depth, 1), THREADS, seed=options.seed, timeout=options.timeout,
                               detectors=options.detectors, on_error="collect", gpu=options.gpu)  # fmt: skip
-        return TeamGrid(emulated, kernel, args, shape, one.order.device, one.title, regions, before, (), line,
+        return TeamGrid(emulated, kernel, args, shape, one.order.device, self._title_of(one), regions, before, (), line,
                         one.order.by_host, is_kernel=False,
                         stream=one.order.stream)  # fmt: skip
 

@@ -15,6 +15,7 @@ from ptxlab.device.detectors import DETECTORS
 from ptxlab.device.host_memory import RawArguments
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.record import Record
+from ptxlab.device.result import Result
 from ptxlab.emulate.launch import Interrupted, launch
 from ptxlab.ir.origin import at_origin
 from ptxlab.launch.contexts import context_of
@@ -29,6 +30,7 @@ from ptxlab.programs.queue import (
     QueuedLaunch,
     Team,
     compare,
+    directly_before,
     one_by_one,
     parts_of,
     perform,
@@ -59,6 +61,7 @@ class Runner:
         self.connection, self.memory, self.log, self.record, self.span_of = connection, memory, log, record, span_of
         self.folder = folder
         self.objects: dict[int, Any] = {}  # textures and surfaces
+        self.next_object = 0
         self.repeats = Repeats(max_repeats)
         log.repeats.append(self.repeats)
 
@@ -90,6 +93,53 @@ class Runner:
             if status:
                 return status, output
         return 0, output
+
+    def run_in_order(self, copies: Sequence[Queued]) -> Ended:
+        """Make copies and fills that nothing else is between."""
+        for one in copies:
+            assert isinstance(one, QueuedCopy)
+            perform(one, self.memory.bytes_at)
+        return 0, ""
+
+    def run_pes(
+        self, operations: Sequence[Queued], left_over: Callable[[Sequence[Queued]], bool]
+    ) -> tuple[Ended, Sequence[Queued]]:
+        """Run at the same time what several PEs have issued; what is left over.
+
+        `left_over` says of operations that would never end whether they may be left over: nothing is reported then.
+        """
+        left = self._without_first_copies(operations)
+        launches = [one for one in left if isinstance(one, QueuedLaunch)]
+        rest: list[Queued] = []
+
+        def reported(result: Result) -> bool:
+            if any(one.code == "hang" for one in result.diagnostics):
+                rest.extend(one for one, has in zip(left, result.finished, strict=True) if not has)
+            return not rest or not left_over(rest)
+
+        ended = self._run_together(left, launches, reported) if launches else self.run_in_order(left)
+        return ended, rest
+
+    def judge_pes(self, operations: Sequence[Queued]) -> Iterable[Diagnostic]:
+        """What is found where all of that runs at the same time."""
+        left = self._without_first_copies(operations)
+        launches = [one for one in left if isinstance(one, QueuedLaunch)]
+        if not launches:
+            copies = [one for one in left if isinstance(one, QueuedCopy)]
+            found = list(compare(copies, self.span_of))
+            self.run_in_order(copies)
+            return found
+        return self._run_team(left, launches, None).diagnostics
+
+    def _without_first_copies(self, operations: Sequence[Queued]) -> Sequence[Queued]:
+        """Make large copies that come after no other operation, which would take long as kernels; the others."""
+        before = directly_before(operations)
+        made: set[int] = set()
+        for at, one in enumerate(operations):
+            if isinstance(one, QueuedCopy) and one.is_large and made.issuperset(before[at]):
+                perform(one, self.memory.bytes_at)
+                made.add(at)
+        return [one for at, one in enumerate(operations) if at not in made]
 
     def _run_part(self, part: Sequence[Queued]) -> Ended:
         """Run operations that are not all ordered, or a single one."""
@@ -125,23 +175,34 @@ class Runner:
         memory = partial(self.memory.held, variables.values()) if loaded.may_access_memory(kernel) else None
         return self.repeats.run(key, memory, run)
 
-    def _run_together(self, part: Sequence[Queued], launches: Sequence[QueuedLaunch]) -> Ended:
-        team = Team(self.memory, self.memory.array_regions(), self.objects, self.memory.gpus, self.memory.may_access)
+    def _run_together(
+        self,
+        part: Sequence[Queued],
+        launches: Sequence[QueuedLaunch],
+        reported: Callable[[Result], bool] = lambda _: True,
+    ) -> Ended:
+        """Run operations at the same time; what is found counts if the result is `reported`."""
         started = time.perf_counter()
+        at = launches[0].frames if len(launches) == 1 else ()
         try:
-            for module in {id(one.loaded): one.loaded.module for one in launches}.values():
-                context_of(module).refuse_wrong(module)
-            result = team.run(part, launches[0].options, self.span_of, self._next_recording(len(part)))
+            result = self._run_team(part, launches, self._next_recording(len(part)))
         except Interrupted as stopped:
-            self.note(stopped.diagnostics, launches[0].frames if len(launches) == 1 else ())
+            self.note(stopped.diagnostics, at)
             raise
         except (KernelError, PtxError) as wrong:
             return self._refused(wrong, launches[0].loaded.module, launches[0].frames)
         finally:
-            for one in launches:
+            for one in (one for one in launches if one.is_of_user):
                 self.count(one.kernel).seconds += (time.perf_counter() - started) / len(launches)
-        self.note(result.diagnostics, launches[0].frames if len(launches) == 1 else ())
+        if not reported(result):
+            return 0, ""
+        self.note(result.diagnostics, at)
         return _status_of(result.diagnostics), result.output
+
+    def _run_team(self, part: Sequence[Queued], launches: Sequence[QueuedLaunch], recording: Path | None) -> Result:
+        for module in {id(one.loaded): one.loaded.module for one in launches}.values():
+            context_of(module).refuse_wrong(module)
+        return Team(self.memory, self.objects).run(part, launches[0].options, self.span_of, recording)
 
     def _next_recording(self, count: int) -> Path | None:
         """Where so many operations are recorded that run next, at the same time; None where they are not."""

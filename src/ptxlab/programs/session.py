@@ -13,6 +13,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from ptxlab.programs.libraries import CALLS, BadCallError
 from ptxlab.programs.log import HostFinding, Log, Recorder
 from ptxlab.programs.messages import Frames, MessageReader, Writer
 from ptxlab.programs.modules import LoadedModule, Modules, number_of
-from ptxlab.programs.queue import Order, Queued, QueuedCopy, QueuedLaunch
+from ptxlab.programs.pes import Pes
+from ptxlab.programs.queue import Call, Order, Queued, QueuedCopy, QueuedLaunch
 from ptxlab.programs.runs import Runner
 from ptxlab.programs.textures import object_of
 from ptxlab.report import KernelError, PtxError, Span, render
@@ -45,35 +47,42 @@ class Process:
     def __init__(
         self, connection: socket.socket, file: int, modules: Modules, options: dict[str, Any], log: Log,
         record: Recorder | None, max_repeats: int | None, gpus: int, span_of: Callable[[Frames], Span | None],
-        others: list[Process], folder: Path | None,
+        others: list[Process], folder: Path | None, pes: Pes | None, pe: int,
     ) -> None:  # fmt: skip
         """Device memory is in `file`; `others` are the processes of the program before this one.
 
-        In `folder`, all that runs is recorded.
+        In `folder`, all that runs is recorded. With `pes`, this is the PE of number `pe`.
         """
         self.connection, self.modules, self.options, self.log = connection, modules, options, log
-        self.memory = memory = DeviceMemory(file, gpus, log.allocations)
+        self.pes, self.pe, self.gpus = pes, pe, gpus
+        self.memory = memory = DeviceMemory(file, gpus, log.allocations) if pes is None else pes.memory
         self.runner = Runner(connection, memory, log, record, max_repeats, span_of, folder)
+        if pes is not None:
+            self.runner = pes.runner = pes.runner or self.runner
+            pes.add_process(pe, self)
         self.queue: list[Queued] = []
+        self._process = None if pes is None else pe
+        self._call: Call | None = None  # that the next launch is part of
+        self._own_modules: set[int] = set()
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         self.number: int = struct.unpack("iII", credentials)[0]
         self.has_ended = False
         self._others = others
         others.append(self)
-        self._next_object = 0
         self.generators: list[numpy.random.Generator] = []  # of cuRAND
         self._handlers: tuple[Callable[[MessageReader], Writer | None], ...] = (
-            memory.allocate, memory.free, self._module, self._function, self._variable, self._bind, self._launch,
+            self._allocate, memory.free, self._module, self._function, self._variable, self._bind, self._launch,
             self._finding, self._device, self._occupancy, self._resources, self._texture, self._tensor_map,
             self._compile, self._library, self._no_texture, memory.alias, self._copy, self._run_queued, memory.set_peer,
             memory.set_pool, memory.map, memory.unmap, memory.set_access, memory.set_multicast,
-            self._share, self._open,
+            self._share, self._open, self._initialized, self._named, self._team,
         )  # fmt: skip
 
     def close(self) -> None:
         """End the conversation, and give back its memory."""
         self.connection.close()
-        self.memory.close()
+        if self.pes is None:
+            self.memory.close()
         self.has_ended = True
 
     def serve_one(self) -> bool:
@@ -99,6 +108,28 @@ class Process:
             parts += got
         return bytes(parts)
 
+    # PEs of NVSHMEM.
+
+    def _initialized(self, given: MessageReader) -> None:
+        assert self.pes is not None
+        self.pes.initialize(self.pe, given)
+
+    def _named(self, given: MessageReader) -> None:
+        name = given.text()
+        team, first, stride, size = (given.number() for _ in range(4))
+        self._call = Call(name, team, range(first, first + stride * size, max(stride, 1)))
+
+    def _team(self, given: MessageReader) -> Writer:
+        assert self.pes is not None
+        return self.pes.team(self.pe, given)
+
+    def _allocate(self, given: MessageReader) -> None:
+        made = self.memory.allocate(given)
+        if self.pes is not None and made.base in self.memory.symmetric:
+            wrong = self.pes.allocated(self.pe, made.base, made.size)
+            if wrong is not None:
+                self.log.host.append(replace(wrong, frames=made.made))
+
     # Memory of other processes.
 
     def _share(self, given: MessageReader) -> Writer:
@@ -116,10 +147,16 @@ class Process:
 
     def _module(self, given: MessageReader) -> Writer:
         try:
-            return Writer().number(self.modules.load([given.bytes() for _ in range(given.number())]))
+            number = self.modules.load(
+                [given.bytes() for _ in range(given.number())], None if self.pes is None else self._own_modules
+            )
         except (KernelError, PtxError) as wrong:
             self.runner.note(wrong.diagnostics, ())
             return Writer(_NO_IMAGE if isinstance(wrong, KernelError) else _INVALID_PTX)
+        if self.pes is not None:
+            self._own_modules.add(number)
+            self.pes.set_state(self.pe, self.modules.loaded[number])
+        return Writer().number(number)
 
     def _loaded(self, given: MessageReader) -> LoadedModule:
         return self.modules.loaded[given.number()]
@@ -173,28 +210,39 @@ class Process:
         kernel = loaded.module[given.text()]
         grid, block, cluster = ((given.number(), given.number(), given.number()) for _ in range(3))
         shared, cooperative, overlap = given.number(), bool(given.number()), bool(given.number())
-        is_queued, order = bool(given.number()), Order.read(given)
+        is_queued, order = bool(given.number()), Order.read(given, self._process)
         data, frames = given.bytes(), given.frames()
         shape = LaunchOptions(grid, block, shared=shared, cluster=cluster if cluster[0] else None,
                               cooperative=cooperative, overlap=overlap, on_error="collect", gpu=self.modules.gpu.name,
                               record=self.runner.recorded(kernel), **self.options)  # fmt: skip
-        self.runner.count(kernel).count += 1
+        if self._call is None or self._call.is_of_user:
+            self.runner.count(kernel).count += 1
         started = time.process_time_ns()
-        one = QueuedLaunch(order, frames, loaded, kernel, shape, data)
-        if self.runner.log.examples is not None:
+        one = QueuedLaunch(order, frames, loaded, kernel, shape, data, self._call)
+        if self.runner.log.examples is not None and one.is_of_user:
             keep_example(self.runner.log.examples, one, self.memory)
+        self._call = None
         if is_queued:
-            self.queue.append(one)
+            self._add(one)
         status, output = (0, "") if is_queued else self.runner.run_alone(one)
         answer = Writer(status).number(int(loaded.talks_to_host(kernel))).number(time.process_time_ns() - started)
         return answer.text(kernel.title).text(output)
 
     # Operations that run when the host waits.
 
-    def _copy(self, given: MessageReader) -> None:
-        self.queue.append(QueuedCopy.read(given))
+    def _add(self, one: Queued) -> None:
+        if self.pes is None:
+            self.queue.append(one)
+        else:
+            self.pes.add(one)
 
-    def _run_queued(self, given: MessageReader) -> Writer:
+    def _copy(self, given: MessageReader) -> None:
+        self._add(QueuedCopy.read(given, self._process))
+
+    def _run_queued(self, given: MessageReader) -> Writer | None:
+        if self.pes is not None:
+            self.pes.wait(self.pe)
+            return None
         queue, self.queue = self.queue, []
         status, output = self.runner.run_queue(queue)
         return Writer(status).text(output)
@@ -207,7 +255,7 @@ class Process:
 
     def _device(self, given: MessageReader) -> Writer:
         gpu = self.modules.gpu
-        facts = {**facts_of(gpu), "gpus": self.memory.gpus, "queues": int(self.runner.record is None)}
+        facts = {**facts_of(gpu), "gpus": self.gpus, "queues": int(self.runner.record is None)}
         answer = Writer().text(f"NVIDIA {gpu.name} (ptxlab)").number(len(facts))
         for name, value in facts.items():
             answer.text(name).number(value)
@@ -219,7 +267,7 @@ class Process:
         except (TypeError, ValueError) as problem:
             self.log.host.append(HostFinding("bad-texture", str(problem), "", ()))
             return Writer(_INVALID_VALUE).number(0)
-        number, self._next_object = self._next_object, self._next_object + 1
+        number, self.runner.next_object = self.runner.next_object, self.runner.next_object + 1
         self.runner.objects[number] = made
         return Writer().number(HANDLES + HANDLE_BYTES * number)
 

@@ -68,6 +68,16 @@ class ThreadStarted:
 
     last: u32  # 1 + the position of the last in `started`
     signals: u32  # how many with a signal
+    channels: u32  # 1 + the position in `signalling`
+    unused: u32
+
+
+@struct
+class Signalling:
+    """Who has the channels of operations with a signal: a thread, by its peer."""
+
+    number: u32
+    unused: u32
 
 
 @struct
@@ -80,6 +90,7 @@ class BlockNetwork:
     count: u32  # how many threads it has
     unused: u32
     started: Growable[StartedOperations]
+    signalling: Growable[Signalling]
     latest: Array[u32, 17]  # by peers: the last operation
     missing: Array[u32, 17]  # by peers: whether some are not known to the thread that asks
 

@@ -48,7 +48,13 @@ GRAPH = HostOrder(
     "added",
     "both run at the same time: no path of the graph leads from one to the other",
 )
-CUDA = HostOrder("order them by an event: `cudaEventRecord` after {first}, `cudaStreamWaitEvent` before {second}")
+_EVENTS = "order them by an event: `cudaEventRecord` after {first}, `cudaStreamWaitEvent` before {second}"
+CUDA = HostOrder(_EVENTS)
+PES = HostOrder(
+    "have PEs wait for each other: `nvshmem_barrier_all()` between {first}, once that is complete, and {second}; or "
+    "let one signal, and the other wait for the signal",
+    near=_EVENTS,
+)
 
 
 def _line(span: Span | None, beside: Span | None) -> str:

@@ -30,6 +30,7 @@ int device_number(const char *name) { return (int)fact(name, 0); }
 uint64_t memory_limit(void) { return (uint64_t)fact("memory_available", 0); }
 
 __thread int current_gpu;
+static __thread int chosen;  // by a PE, whose GPU is one, whichever number it has
 int gpu_count(void) { return device_number("gpus"); }
 
 bool is_here(int device) {
@@ -44,10 +45,15 @@ bool is_here(int device) {
 #define KNOWN_GPU(device) do { ALIVE; CHECKED(is_here(device), cudaErrorInvalidDevice); } while (0)
 
 API cudaError_t cudaGetDeviceCount(int *into) { ALIVE; CHECKED(into, cudaErrorInvalidValue); *into = gpu_count(); return cudaSuccess; }
-API cudaError_t cudaSetDevice(int device) { KNOWN_GPU(device); current_gpu = device; return cudaSuccess; }
+API cudaError_t cudaSetDevice(int device) {
+  KNOWN_GPU(device);
+  chosen = device;
+  if (!is_pe()) current_gpu = device;
+  return cudaSuccess;
+}
 API cudaError_t cudaInitDevice(int device, unsigned a, unsigned b) { KNOWN_GPU(device); (void)a, (void)b; return cudaSuccess; }
 API cudaError_t cudaSetValidDevices(int *devices, int count) { ALIVE; (void)devices, (void)count; return cudaSuccess; }
-API cudaError_t cudaGetDevice(int *into) { ALIVE; CHECKED(into, cudaErrorInvalidValue); *into = current_gpu; return cudaSuccess; }
+API cudaError_t cudaGetDevice(int *into) { ALIVE; CHECKED(into, cudaErrorInvalidValue); *into = is_pe() ? chosen : current_gpu; return cudaSuccess; }
 API cudaError_t cudaChooseDevice(int *into, const struct cudaDeviceProp *wanted) { ALIVE; (void)wanted; *into = 0; return cudaSuccess; }
 API cudaError_t cudaSetDeviceFlags(unsigned flags) { ALIVE; (void)flags; return cudaSuccess; }
 API cudaError_t cudaGetDeviceFlags(unsigned *flags) { ALIVE; *flags = cudaDeviceMapHost; return cudaSuccess; }

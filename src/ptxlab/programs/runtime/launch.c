@@ -127,7 +127,7 @@ static cudaError_t bind(Variable *variable) {
   put_number(&bytes, variable->module->number);
   put_text(&bytes, variable->name);
   put_number(&bytes, made->base);
-  put_number(&bytes, device);
+  put_number(&bytes, is_pe() ? pe_number() : device);
   put_number(&bytes, variable->managed != 0);
   return ask(REQUEST_BIND, &bytes, 0);
 }

@@ -10,10 +10,10 @@
 
 static Allocation **table;  // by address: no address is given twice, so that use after a free is always found
 static size_t used, capacity;
-static uint64_t next_address = VIEW + GAP, in_use;
+static uint64_t next_address, in_use;
 
 bool is_device_address(uint64_t address) { return address >= VIEW && address < VIEW + VIEW_SIZE; }
-bool host_may_touch(const Allocation *one) { return one->kind != DEVICE && one->kind != VARIABLE && one->kind != ARRAY && one->kind != POOLED && one->kind != CREATED && one->kind != MAPPED; }
+bool host_may_touch(const Allocation *one) { return one->kind != DEVICE && one->kind != VARIABLE && one->kind != ARRAY && one->kind != POOLED && one->kind != CREATED && one->kind < MAPPED; }
 uint64_t memory_free(void) {
   uint64_t all = memory_limit();
   return in_use < all ? all - in_use : 0;
@@ -34,27 +34,46 @@ static void note_allocation(const Allocation *one) {
   put_number(&bytes, one->base);
   put_number(&bytes, one->size);
   put_number(&bytes, one->kind);
-  put_number(&bytes, one->device);
+  put_number(&bytes, is_pe() ? pe_number() : one->device);
   put_frames(&bytes, one->frames, one->count);
   notify(REQUEST_ALLOCATE, &bytes);
+}
+
+// A place in the table for an allocation at an address.
+static Allocation *insert(uint64_t base) {
+  if (used == capacity) table = realloc(table, (capacity = 2 * capacity + 64) * sizeof *table);
+  size_t at = used++;
+  for (; at && table[at - 1]->base > base; at--) table[at] = table[at - 1];
+  return table[at] = calloc(1, sizeof **table);
+}
+
+Allocation *allocate_at(uint64_t base, uint64_t size, Kind kind) {
+  uint64_t whole = (size + PAGE - 1) / PAGE * PAGE;
+  say_limit(size);
+  if (size > memory_free()) return 0;
+  Allocation *one = insert(base);
+  *one = (Allocation){.base = base, .size = size, .kind = kind, .device = current_gpu};
+  one->count = frames_here(one->frames);
+  in_use += whole;
+  if (host_may_touch(one)) mprotect((void *)one->base, whole, PROT_READ | PROT_WRITE);
+  note_allocation(one);
+  return one;
 }
 
 Allocation *allocate(uint64_t size, Kind kind) {
   LOCKED;
   start();
+  if (!next_address) next_address = part_of_pe(pe_number()) + GAP;
   uint64_t whole = (size + PAGE - 1) / PAGE * PAGE;
-  say_limit(size);
-  if (size > memory_free() || next_address + whole + GAP > VIEW + VIEW_SIZE) return 0;
-  if (used == capacity) table = realloc(table, (capacity = 2 * capacity + 64) * sizeof *table);
-  Allocation *one = calloc(1, sizeof *one);
-  *one = (Allocation){.base = next_address, .size = size, .kind = kind, .device = current_gpu};
-  one->count = frames_here(one->frames);
-  table[used++] = one;
-  next_address += whole + GAP;
-  in_use += whole;
-  if (host_may_touch(one)) mprotect((void *)one->base, whole, PROT_READ | PROT_WRITE);
-  note_allocation(one);
-  return one;
+  if (next_address + whole + GAP > own_end()) return 0;
+  Allocation *made = allocate_at(next_address, size, kind);
+  if (made) next_address += whole + GAP;
+  return made;
+}
+
+void note_peer(uint64_t base, uint64_t size) {
+  Allocation *one = insert(base);
+  *one = (Allocation){.base = base, .size = size, .kind = PEER, .flags = 1};
 }
 
 Allocation *allocation_at(uint64_t address) {
@@ -80,8 +99,9 @@ uint64_t home_of(uint64_t address) {
 uint64_t reserve_addresses(uint64_t size) {
   LOCKED;
   const uint64_t granule = 2ull << 20;
+  if (!next_address) next_address = part_of_pe(pe_number()) + GAP;
   uint64_t base = (next_address + granule - 1) / granule * granule;
-  if (base + size + GAP > VIEW + VIEW_SIZE) return 0;
+  if (base + size + GAP > own_end()) return 0;
   next_address = base + size + GAP;
   return base;
 }
@@ -265,7 +285,8 @@ static cudaError_t queue_box(const Operation *o, bool is_staged, cudaStream_t st
 // Before memory of the device is copied to the host's own, which runs all that is queued: what reads it is among that.
 static void read_too(const Operation *o, cudaStream_t stream) {
   Allocation *from = is_device_address((uint64_t)o->from) ? allocation_at((uint64_t)o->from) : 0;
-  if (!is_queued() || gpu_count() > 1 || o->kind != COPY || is_device_address((uint64_t)o->to)) return;
+  bool may_race = is_pe() || (is_queued() && gpu_count() == 1);
+  if (!may_race || o->kind != COPY || is_device_address((uint64_t)o->to)) return;
   if (!from || from->freed || host_may_touch(from) || (uint64_t)o->from + o->width > from->base + from->size) return;
   Operation read = *o;
   read.to = 0, read.height = read.depth = 1;
@@ -398,6 +419,11 @@ static Operation rows(const char *name, void *to, size_t to_pitch, const void *f
 // A copy that the host waits for. It is on the legacy stream, which waits for all others that do not say otherwise.
 static cudaError_t now(Operation operation) {
   ALIVE;
+  if (is_pe() && is_device_address((uint64_t)operation.to)) {  // other PEs may access what it writes, unordered
+    cudaError_t error = issue(&operation, 0);
+    synchronized_all();
+    return error ? error : settled();
+  }
   started_on(0);
   read_too(&operation, 0);
   synchronized_all();

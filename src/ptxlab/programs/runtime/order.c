@@ -77,7 +77,7 @@ static void join_blocking(Stream *first) {
 
 void put_order(Bytes *bytes, cudaStream_t stream) {
   const Stream *one = stream_of(stream);
-  put_number(bytes, one->device);
+  put_number(bytes, is_pe() ? pe_number() : one->device);
   put_number(bytes, one->number);
   put_number(bytes, one->clock.size);
   for (int i = 0; i < one->clock.size; i++) put_number(bytes, one->clock.counts[i]);
@@ -90,6 +90,7 @@ static uint32_t advance(Stream *stream) {
   Stream *first = &firsts[stream->device];
   if (stream == first) join_blocking(first);
   else if (!(stream->flags & cudaStreamNonBlocking)) join(&stream->clock, &first->clock);
+  join(&stream->clock, &host);
   if (stream->clock.size <= stream->number) {
     uint32_t *counts = calloc(stream->number + 1, sizeof *counts);
     Clock more = {counts, stream->number + 1};
@@ -437,7 +438,7 @@ cudaError_t run_on(const Operation *operation, cudaStream_t stream) {
   if (to && to->kind == PINNED) add_pending(stream, (uint64_t)operation->to, operation->width, 0, false, "`cudaMemcpyAsync`");
   else if (from && from->kind == PINNED)
     add_pending(stream, (uint64_t)operation->from, operation->width, 0, true, "`cudaMemcpyAsync`");
-  else if (!from || !to) synchronized(stream);  // from or to pageable memory, which is staged: the host waits
+  else if (!to) synchronized(stream);  // to pageable memory: the host waits; what is from there is staged at once
   return cudaSuccess;
 }
 

@@ -15,7 +15,7 @@ static char title[160];
 
 bool is_queued(void) { return count != 0; }
 bool may_wait_for_host(void) { return talks; }
-bool defers(void) { return device_number("queues") && (gpu_count() > 1 || has_streams() || count); }
+bool defers(void) { return device_number("queues") && (is_pe() || gpu_count() > 1 || has_streams() || count); }
 
 static void close_one(Allocation *one, void *with) {
   (void)with;

@@ -26,7 +26,7 @@ enum {
   REQUEST_FINDING, REQUEST_DEVICE, REQUEST_OCCUPANCY, REQUEST_RESOURCES, REQUEST_TEXTURE, REQUEST_TENSOR_MAP,
   REQUEST_COMPILE, REQUEST_LIBRARY, REQUEST_NO_TEXTURE, REQUEST_ALIAS, REQUEST_COPY, REQUEST_RUN, REQUEST_PEER,
   REQUEST_POOL, REQUEST_MAP, REQUEST_UNMAP, REQUEST_ACCESS, REQUEST_MULTICAST, REQUEST_SHARE,
-  REQUEST_OPEN,
+  REQUEST_OPEN, REQUEST_INITIALIZED, REQUEST_CALL, REQUEST_TEAM,
 };
 
 // session.c: bytes of a request or an answer
@@ -43,6 +43,7 @@ void notify(int request, Bytes *bytes);  // without an answer
 typedef struct { void *frames[FRAMES]; int count; } Frames;
 extern __thread const Frames *added_at;  // while a graph runs: where the node was added that runs now
 int frames_here(void **frames);
+extern void *hidden;  // a library whose frames are not shown, by its address
 void start(void);
 extern pthread_mutex_t lock;
 #define LOCKED __attribute__((cleanup(unlock_library))) int locked_here = lock_library(); (void)locked_here
@@ -66,7 +67,7 @@ void launch_refused(cudaError_t error, const char *kernel, const char *why);
 void note_unchecked(void);
 
 // memory.c
-typedef enum { DEVICE, PINNED, MANAGED, REGISTERED, VARIABLE, ARRAY, POOLED, CREATED, MAPPED } Kind;
+typedef enum { DEVICE, PINNED, MANAGED, REGISTERED, VARIABLE, ARRAY, POOLED, CREATED, MAPPED, SYMMETRIC, PEER } Kind;
 typedef struct {
   uint64_t base, size;
   Kind kind;
@@ -80,6 +81,8 @@ typedef struct {
   uint64_t home;  // of MAPPED: where the memory is
 } Allocation;
 Allocation *allocate(uint64_t size, Kind kind);
+Allocation *allocate_at(uint64_t base, uint64_t size, Kind kind);
+void note_peer(uint64_t base, uint64_t size);  // memory of another PE, which this one may copy to and from
 Allocation *allocation_at(uint64_t address);  // that contains it, freed or not; null if none
 uint64_t home_of(uint64_t address);  // where memory that is mapped there is; the address itself, if it was allocated
 uint64_t reserve_addresses(uint64_t size);  // on whole granules; 0 if there are none left
@@ -171,6 +174,14 @@ extern __thread int current_gpu;
 int device_number(const char *name);  // a property of the GPU that the session emulates
 uint64_t memory_limit(void);
 const char *device_name(void);
+
+// pes.c
+bool is_pe(void);  // whether this process is one of several PEs
+int pe_number(void);
+int pes_here(void);  // on this machine
+int memory_of_pes(void);  // the file of device memory; -1 if this process makes one
+uint64_t part_of_pe(int pe);  // where its memory starts
+uint64_t own_end(void);  // where the memory ends that it has for itself
 
 // graphs.c: an operation on a stream, which runs now or becomes a node of a graph
 typedef struct Operation Operation;

@@ -108,15 +108,16 @@ int ask(int request, Bytes *bytes, Bytes *answer) {
 }
 
 __thread const Frames *added_at;
+void *hidden;
 
 int frames_here(void **frames) {
   if (added_at) { memcpy(frames, added_at->frames, sizeof added_at->frames); return added_at->count; }
-  void *all[FRAMES + 8];
-  int count = backtrace(all, FRAMES + 8), kept = 0;
+  void *all[FRAMES + 16];
+  int count = backtrace(all, FRAMES + 16), kept = 0;
   Dl_info own = {0}, info;
   dladdr((void *)frames_here, &own);
   for (int i = 0; i < count && kept < FRAMES; i++)
-    if (!dladdr(all[i], &info) || info.dli_fbase != own.dli_fbase) frames[kept++] = all[i];
+    if (!dladdr(all[i], &info) || (info.dli_fbase != own.dli_fbase && info.dli_fbase != hidden)) frames[kept++] = all[i];
   return kept;
 }
 
@@ -165,10 +166,11 @@ void start(void) {
   if (!path) { fprintf(stderr, "ptxlab: PTXLAB_SESSION is not set\n"); _exit(1); }
   struct sockaddr_un name = {.sun_family = AF_UNIX};
   snprintf(name.sun_path, sizeof name.sun_path, "%s", path);
-  int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), file = memfd_create("ptxlab", MFD_CLOEXEC);
+  int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), inherited = memory_of_pes();
+  int file = inherited >= 0 ? inherited : memfd_create("ptxlab", MFD_CLOEXEC);
   if (made < 0 || file < 0 || connect(made, (struct sockaddr *)&name, sizeof name)) lost("connect");
   connection = made;
-  char one = 1, space[CMSG_SPACE(sizeof(int))] = {0};
+  char one = (char)(1 + pe_number()), space[CMSG_SPACE(sizeof(int))] = {0};
   struct iovec vector = {&one, 1};
   struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
   struct cmsghdr *control = CMSG_FIRSTHDR(&message);

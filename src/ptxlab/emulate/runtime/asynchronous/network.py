@@ -367,6 +367,7 @@ def end_network(worker: Pointer[Worker]) -> None:
     for index in range(network.blocks.count):
         free(cast(Pointer[u8], network.blocks.items[index].threads))
         free_items(network.blocks.items[index].started)
+        free_items(network.blocks.items[index].signalling)
     free_items(network.blocks)
     forget(address_of(network.known))
     free(team.network)

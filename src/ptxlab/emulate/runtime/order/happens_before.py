@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import Access, VectorClock
+from ptxlab.emulate.abi.network import Network
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import DONE
 from ptxlab.emulate.runtime.order.devices import comes_after_grid
@@ -104,10 +105,11 @@ def has_left_since(block: Pointer[Block], access: Pointer[Access], where: u32) -
 @native
 def is_covered(thread: Pointer[Thread], access: Pointer[Access], doubt: u64) -> boolean:
     """Whether clock entries, or those in `doubt`, cover an access, for all lanes that made it."""
-    if comes_after_grid(thread, access.block):
+    lanes: u32 = access.lanes
+    is_sent: boolean = access.flags & ASYNC != 0 and lanes >= NETWORK and lanes < NETWORK_END
+    if not is_sent and comes_after_grid(thread, access.block):  # which completes nothing that its threads have sent
         return True
     block = thread.block
-    lanes: u32 = access.lanes
     warp: u32 = access.flags >> WARP_SHIFT
     number: u64 = u64(access.block)
     epoch: u64 = u64(access.epoch)
@@ -117,7 +119,7 @@ def is_covered(thread: Pointer[Thread], access: Pointer[Access], doubt: u64) -> 
         channel: u64 = key_of(number, lanes) | doubt
         if epoch <= epoch_of(known, channel) or epoch <= epoch_of(shared, channel):
             return True
-        return lanes >= NETWORK and lanes < NETWORK_END and is_delivered(thread, number, lanes, epoch, doubt)
+        return is_sent and is_delivered(thread, number, lanes, epoch, doubt)
     if access.flags & COPY != 0:
         home = companion(thread, access.block)
         owner = home.threads + (warp * 32 + trailing_zeros(u32, lanes))
@@ -141,12 +143,22 @@ def is_delivered(thread: Pointer[Thread], number: u64, channel: u32, epoch: u64,
     shared = address_of(thread.block.order.known)
     own: u32 = channel
     if channel >= NETWORK_SIGNALS:
-        own = NETWORK + (channel - NETWORK_SIGNALS) // SIGNALS
+        own = NETWORK + signalling_on(thread, number, (channel - NETWORK_SIGNALS) // SIGNALS)
         key: u64 = key_of(number, own) | doubt
         if epoch <= epoch_of(known, key) or epoch <= epoch_of(shared, key):
             return True
     whole: u64 = key_of(number, NETWORK_BLOCK + (own - NETWORK) // MOST_THREADS) | doubt
     return epoch <= epoch_of(known, whole) or epoch <= epoch_of(shared, whole)
+
+
+@native
+def signalling_on(thread: Pointer[Thread], number: u64, position: u32) -> u32:
+    """The thread, by its peer, that has channels of a block for operations with a signal."""
+    network = cast(Pointer[Network], thread.worker.together.team.network)
+    for index in range(network.blocks.count):
+        if network.blocks.items[index].block == number:
+            return network.blocks.items[index].signalling.items[position].number
+    return 0
 
 
 @native

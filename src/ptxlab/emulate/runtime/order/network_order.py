@@ -10,7 +10,15 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import GLOBAL_SPACE, LOCAL_WINDOW, SHARED_WINDOW, STORE
 from ptxlab.emulate.abi.clocks import VectorClock
-from ptxlab.emulate.abi.network import PEERS, BlockNetwork, Network, NetworkOperation, StartedOperations, ThreadStarted
+from ptxlab.emulate.abi.network import (
+    PEERS,
+    BlockNetwork,
+    Network,
+    NetworkOperation,
+    Signalling,
+    StartedOperations,
+    ThreadStarted,
+)
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_global_work
 from ptxlab.emulate.runtime.order.devices import in_history, is_abroad
@@ -32,6 +40,7 @@ from ptxlab.emulate.runtime.order.shadow import (
 from ptxlab.emulate.runtime.order.vector_clocks import (
     BLOCK_SHIFT,
     DOUBTS,
+    MOST_SIGNALLING,
     MOST_THREADS,
     NETWORK,
     NETWORK_BLOCK,
@@ -98,8 +107,14 @@ def begin_operation(
     state = own.threads + (peer * own.count + thread.number)
     number: u32 = peer * MOST_THREADS + thread.number
     operation.channel = NETWORK + number
-    if operation.signal != 0:
-        operation.channel = NETWORK_SIGNALS + number * SIGNALS + state.signals % SIGNALS
+    if operation.signal != 0 and (state.channels != 0 or own.signalling.count < MOST_SIGNALLING):
+        if state.channels == 0:
+            signalling: Pointer[Signalling] = append(own.signalling)
+            if cast(u64, signalling) == 0:
+                return False
+            signalling.number = number
+            state.channels = own.signalling.count
+        operation.channel = NETWORK_SIGNALS + (state.channels - 1) * SIGNALS + state.signals % SIGNALS
         state.signals += 1
     own.latest[peer] = operation.number
     if state.last != 0 and own.started.items[state.last - 1].epoch == thread.order.epoch:

@@ -26,12 +26,14 @@ TENSOR_WORK = 9216  # what a thread has started on tensor memory, up to what is 
 TENSOR_ISSUED = 10240  # and up to what it had started before a fence
 TENSOR_END = 11264
 # What the threads of a block have started on a network: by peers, those of a thread; those of all its threads; and for
-# operations with a signal, in turn one of several channels of the thread, as each hands over itself alone.
+# operations with a signal, in turn one of many channels of the thread, as each hands over itself alone. A thread gets
+# these when it first signals a peer; past so many of a block, its operations have no channel of their own.
 NETWORK = 1 << 16
 NETWORK_BLOCK = NETWORK + 20480
 NETWORK_SIGNALS = 1 << 17
-NETWORK_END = 3 << 17
-SIGNALS = 8
+SIGNALS = 64
+MOST_SIGNALLING = 3072
+NETWORK_END = NETWORK_SIGNALS + MOST_SIGNALLING * SIGNALS
 NETWORK_FENCED = 1 << 18  # added to the first two: delivered before what is started to that peer from here on
 PHASES = 1 << 19
 RANK_IN_CHANNEL = 15

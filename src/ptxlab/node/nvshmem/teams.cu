@@ -4,7 +4,9 @@
 #include "device_host/nvshmem_common.cuh"
 #include "device_host/nvshmem_types.h"
 
+#ifndef PTXLAB_PROGRAM
 extern "C" __device__ unsigned long long size[] = {sizeof(nvshmemi_team_t)};
+#endif
 
 // A team of `size` PEs from `start` on, of which this one has the number `own` (-1: it is not one of them).
 // `places` has room for two numbers of each PE of the program.

@@ -91,8 +91,9 @@ static __device__ __forceinline__ T combined(T one, T other) {
 }
 
 // Combine what all PEs have at `source`; as `dest` may be the same memory, it is written once all have read a piece.
-template <typename T, rdxn_ops_t OPERATION, threadgroup_t SCOPE>
-static __device__ __noinline__ void combine(nvshmem_team_t team, T* dest, const T* source, size_t count) {
+template <typename T, threadgroup_t SCOPE, typename Combined>
+static __device__ __forceinline__ void combine_by(nvshmem_team_t team, T* dest, const T* source, size_t count,
+                                                  Combined combined) {
     nvshmemi_team_t* own = of(team);
     T* found = scratch<T>(team);
     constexpr size_t piece = scratch_bytes / sizeof(T);
@@ -103,13 +104,23 @@ static __device__ __noinline__ void combine(nvshmem_team_t team, T* dest, const 
         for (size_t at = thread; at < here; at += threads) {
             T sum = nvshmemi_g<T>(source + start + at, own->pe_mapping[0]);
             for (int pe = 1; pe < own->size; pe++)
-                sum = combined<T, OPERATION>(sum, nvshmemi_g<T>(source + start + at, own->pe_mapping[pe]));
+                sum = combined(sum, nvshmemi_g<T>(source + start + at, own->pe_mapping[pe]));
             found[at] = sum;
         }
         meet<SCOPE>(team);
         for (size_t at = thread; at < here; at += threads) dest[start + at] = found[at];
         nvshmemi_threadgroup_sync<SCOPE>();
     }
+}
+
+template <typename T, rdxn_ops_t OPERATION>
+struct Combined {
+    __device__ T operator()(T one, T other) const { return combined<T, OPERATION>(one, other); }
+};
+
+template <typename T, rdxn_ops_t OPERATION, threadgroup_t SCOPE>
+static __device__ __noinline__ void combine(nvshmem_team_t team, T* dest, const T* source, size_t count) {
+    combine_by<T, SCOPE>(team, dest, source, count, Combined<T, OPERATION>());
 }
 }  // namespace ptxlab_collectives
 
