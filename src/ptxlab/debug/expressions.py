@@ -277,8 +277,10 @@ class _Parser:
 
 
 def of_ptx(name: str) -> CudaType:
-    """A type of PTX as one of C++."""
+    """A type of PTX as one of C++; a packed one is an array of its elements."""
     type = TYPES[name]
+    if type.lanes > 1:
+        return array_of(of_ptx(name.rpartition("x")[0]), [type.lanes])
     whole = {"f": "float", "s": "int", "u": "uint", "b": "uint"}.get(type.kind)
     names = {"float32": "float", "float64": "double", "float16": "__half"}
     signed = {8: "signed char", 16: "short", 32: "int", 64: "long long"}

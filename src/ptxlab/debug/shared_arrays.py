@@ -17,7 +17,7 @@ from ptxlab.debug.types import CudaType, array_of
 
 _DECLARATION = re.compile(
     r"__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*|static\s+|volatile\s+)*"
-    r"(?P<type>[A-Za-z_][\w:]*(?:\s+[A-Za-z_][\w:]*)*?)\s+(?P<rest>[^;]*);"
+    r"(?P<type>[A-Za-z_][\w:]*(?:\s+[A-Za-z_][\w:]*)*)\s+(?P<rest>\w[^;]*);"
 )
 _ONE = re.compile(r"\s*(\w+)\s*((?:\[[^\]]*\]\s*)*)")
 
