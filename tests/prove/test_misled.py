@@ -106,6 +106,10 @@ READ_ONLY = """    mul.wide.u32 %d1, %t, 4;
     st.global.u32 [%d1], %t;
     bar.sync 0;
     ld.global.ORDER.u32 %r1, [%d1];"""
+UNIFORM = """    setp.eq.u32 %p1, %t, 0;
+    @%p1 st.global.u32 [%x], %t;
+    bar.sync 0;
+    LOAD.global.u32 %r1, [%x];"""
 REGISTERS = """    setp.ge.u32 %p1, %t, 128;
     @%p1 bra give;
     setmaxnreg.inc.sync.aligned.u32 TAKEN;
@@ -204,6 +208,7 @@ CASES = {
     "a quotient below 0": Case(QUOTIENT, "DIVISOR", "8", "-5", "out-of-bounds"),
     "a remainder of a number below 0": Case(REMAINDER, "DIVISOR", "64", "-8", "data-race"),
     "memory that does not change": Case(READ_ONLY, "ORDER", "relaxed.gpu", "nc", "data-race"),
+    "memory that does not change, for a warp": Case(UNIFORM, "LOAD", "ld", "ldu", "data-race"),
     "registers that no warp gives": Case(REGISTERS, "TAKEN", "160", "240", "hang", 256),
     "registers that are given too late": Case(
         "WHEN", "WHEN", f"{GIVE}{TAKE}    bar.sync 0;", f"{TAKE}    bar.sync 0;\n{GIVE}", "hang", 256,

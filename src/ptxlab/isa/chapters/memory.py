@@ -124,8 +124,8 @@ def ld(k: Machine, m: Modifiers, a: AddressValue, cache_policy: Value | None) ->
 @form("ldu{.global}{.vec}.type d, [a]", vec="v2 v4", type=_TYPE, where=_narrow,
       types={"a": "wide element", "d": _loaded}, since="2.0 sm_20")  # fmt: skip
 def ldu(k: Machine, m: Modifiers, a: AddressValue) -> Value | tuple[Value, ...]:
-    """Load from a global address that is the same in every thread of the warp."""
-    values = k.load(a, m.type, int(m.vec[1:]) if m.vec else 1)
+    """Load what does not change from a global address that is the same in every thread of the warp."""
+    values = k.load(a, m.type, int(m.vec[1:]) if m.vec else 1, order="constant")
     return values if m.vec else values[0]
 
 
