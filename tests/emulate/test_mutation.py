@@ -2,11 +2,12 @@
 
 import pytest
 
+from ptxlab import kernels
 from tests.emulate.kernels import CASES
 from tests.emulate.mutants import judge, lines_beside, mutants_of, survivor_of
 from tests.emulate.mutation_operators import changes, variables_of
-from tests.emulate.mutation_subjects import subject_of, subjects
-from tests.emulate.survivors import EQUIVALENT
+from tests.emulate.mutation_subjects import RINGS, subject_of, subjects
+from tests.emulate.survivors import EQUIVALENT, Survivor
 
 SAMPLE = [
     ("tiled_transpose-transposes.sm_80", "remove barrier", "data-race"),
@@ -52,9 +53,21 @@ def test_a_mutant_that_is_as_good_as_the_kernel_survives() -> None:
 
 
 def test_survivors_are_of_cases() -> None:
-    names = {subject.name for subject in subjects()}
+    """By the names of kernels alone: to make all those of the gallery takes seconds, which the next test does."""
+    gallery = kernels.names()
+    names = {*(case.name for case in CASES), *gallery, *(f"ring {ring.name}" for ring in RINGS)}
     for survivor in EQUIVALENT:
-        assert any(name == survivor.case or (not survivor.lines and name.startswith(survivor.case)) for name in names)
+        assert survivor.case.partition(" ")[0] in gallery or _is_of(survivor, names), survivor
+
+
+@pytest.mark.bulk
+def test_survivors_are_of_subjects() -> None:
+    names = {subject.name for subject in subjects()}
+    assert [survivor for survivor in EQUIVALENT if not _is_of(survivor, names)] == []
+
+
+def _is_of(survivor: Survivor, names: set[str]) -> bool:
+    return survivor.case in names or (not survivor.lines and any(name.startswith(survivor.case) for name in names))
 
 
 @pytest.mark.parametrize(
