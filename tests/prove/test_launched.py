@@ -20,6 +20,9 @@ from tests.prove.kernels import kernel, needs_solver
 
 ELEMENT = """mov.u32 %r1, %ctaid.x; mad.lo.u32 %r1, %r1, 64, %t; setp.ge.u32 %p1, %r1, %n; @%p1 ret;
     mul.wide.u32 %d1, %r1, 4; add.u64 %d1, %d1, %x; st.global.u32 [%d1], %r1;"""
+STRIDE = """mov.u32 %r1, %ctaid.x; mad.lo.u32 %r1, %r1, 64, %t; mov.u32 %r3, %nctaid.x; mul.lo.u32 %r3, %r3, 64;
+    next: setp.ge.s32 %p1, %r1, %n; @%p1 ret; mul.wide.s32 %d1, %r1, 4; add.u64 %d1, %d1, %x; st.global.u32 [%d1], %r1;
+    add.s32 %r1, %r1, %r3; bra next;"""
 HALVES = ELEMENT.replace("mul.wide.u32 %d1, %r1, 4", "shr.u32 %r2, %r1, 1; mul.wide.u32 %d1, %r2, 4")
 
 
@@ -102,6 +105,15 @@ def test_a_length_may_be_a_number() -> None:
     (proved,) = launches.proved()
     assert "is proved" in proved
     assert "len(x) == 1000 (from the example launch)" in proved
+
+
+@needs_solver
+def test_a_loop_over_the_share_of_a_thread_needs_room_below_two_to_the_31() -> None:
+    launches = Launches(kernel(STRIDE))
+    launches.launch(launches.array(1000), 1000)
+    (proved,) = launches.proved()
+    assert "is proved" in proved
+    assert "  - n + grid.x * 64 <= 2147483647 (from the example launch)" in proved
 
 
 PROGRAM = """#include <cstdio>

@@ -238,6 +238,14 @@ def multiple_guesses(example: Example) -> Iterator[str]:
             yield f"{name} % {power} == 0"
 
 
+def room_guesses(example: Example, block: tuple[int, int, int]) -> Iterator[str]:
+    """That a size and all threads of the grid are a number of 31 bits: a loop over a grid's share goes that far."""
+    for axis, extent, threads in zip(AXES, example.grid, block, strict=True):
+        for name, value in sorted(example.numbers.items()):
+            if value > 1 and extent * threads > 1 and value + extent * threads <= LARGEST:
+                yield f"{name} + grid.{axis} * {threads} <= {LARGEST}"
+
+
 def least_guesses(example: Example) -> Iterator[str]:
     """Which powers of two sizes may be at least, as kernels for rows of a certain length need it."""
     for name, value in sorted(example.numbers.items()):

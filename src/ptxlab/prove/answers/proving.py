@@ -38,6 +38,7 @@ from .contracts import (
     longer_guesses,
     multiple_guesses,
     ranges_of,
+    room_guesses,
 )  # fmt: skip
 from .possible import require_possible
 from .proof import Proof
@@ -266,6 +267,7 @@ class Proving:
         ways: list[list[str]] = [[]]
         multiples, grids = self._guesses(multiple_guesses(self.example)), self._grids(self.example)
         ways += [guess for guess in (multiples, grids, multiples + grids) if guess]
+        ways += [[one] for one in self._guesses(room_guesses(self.example, self.block))]
         ways += [[*multiples, least] for least in self._guesses(least_guesses(self.example))]
         best: tuple[list[str], list[Obligation]] | None = None
         for grid in ways:
