@@ -175,6 +175,28 @@ static void host_right() {
     nvshmem_free(all);
     nvshmem_free(sum);
 }
+// A put and a get of one PE, with nothing between that completes the put.
+static void put_get() {
+    int *x = ints(), *y = ints();
+    if (me == 0) {
+        nvshmem_int_put(x, y, 32, count - 1);  // expect put_get: data-race
+        nvshmem_int_get(y, x, 32, count - 1);  // expect put_get: data-race
+    }
+    nvshmem_free(x);
+    nvshmem_free(y);
+}
+static void put_get_right() {
+    int *x = ints(), *y = ints();
+    if (me == 0) {
+        nvshmem_int_put(x, y, 32, count - 1);
+        nvshmem_quiet();
+        nvshmem_int_get(y, x, 32, count - 1);
+    }
+    nvshmem_barrier_all();
+    print("put", x);
+    nvshmem_free(x);
+    nvshmem_free(y);
+}
 static void team_right() {
     nvshmem_team_t odd;
     nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 1, 2, count / 2, nullptr, 0, &odd);
@@ -229,6 +251,8 @@ int main(int, char** arguments) {
     RUN(later_right);
     RUN(never);
     RUN(host_right);
+    RUN(put_get);
+    RUN(put_get_right);
     RUN(team_right);
     RUN(missing);
     RUN(mixed);

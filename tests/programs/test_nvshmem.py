@@ -18,7 +18,7 @@ pytestmark = [
 SOURCE = Path(__file__).parent / "nvshmem.cu"
 TEXT = SOURCE.read_text()
 CASES = re.findall(r"RUN\((\w+)\)", TEXT)[1:]
-OF_A_NETWORK = ("no_quiet",)
+OF_A_NETWORK = ("no_quiet", "put_get")
 
 
 def printed(case: str, machines: int) -> list[str]:
@@ -30,6 +30,7 @@ def printed(case: str, machines: int) -> list[str]:
         "stream_right": lambda pe: [f"stream {pe}: 14"],
         "quiet_right": lambda pe: [f"quiet {pe}: 3"],
         "signal_right": lambda pe: [f"signal {pe}: 80"],
+        "put_get_right": lambda pe: [f"put {pe}: 0"],
         "later_right": lambda pe: [f"later {pe}: {5 if pe else 1}"],
         "host_right": lambda pe: [
             f"g {pe}: {pe + 5}", f"put {pe}: {(pe + 1) % 4 * 3}", f"fcollect {pe}: 4", f"sum {pe}: 12",

@@ -24,8 +24,9 @@ _MOST = 512  # operations that are judged together
 class History:
     """Operations of all PEs, each with the number of the run that it was part of."""
 
-    def __init__(self, memory: DeviceMemory) -> None:
-        self._memory = memory
+    def __init__(self, memory: DeviceMemory, has_network: bool) -> None:
+        """With a network, what was sent may be delivered after its kernel has ended."""
+        self._memory, self._has_network = memory, has_network
         self._start()
 
     def _start(self) -> None:
@@ -67,7 +68,7 @@ class History:
         of_pes: dict[int, set[int]] = {}
         for one, run in shared:
             of_pes.setdefault(run, set()).add(one.order.process)
-        if len(of_pes) > 1 and len(set.union(*of_pes.values())) > 1:
+        if len(of_pes) > 1 and (self._has_network or len(set.union(*of_pes.values())) > 1):
             return True
         return any(
             run != other_run and one.order.process == other.order.process and not one.order.comes_after(other.order)

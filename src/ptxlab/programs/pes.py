@@ -58,7 +58,7 @@ class Pes:
         self.layout, self.memory = layout, memory
         self.runner: Runner | None = None
         self.queue: list[Queued] = []
-        self.history = History(memory)
+        self.history = History(memory, layout.machines > 1)
         self._processes: dict[int, Process] = {}
         self._waiting: set[int] = set()
         self._ended: set[int] = set()
