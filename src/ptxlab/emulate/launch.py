@@ -131,6 +131,7 @@ def _run(
             together = running.is_together and not running.found_together
             again = RunningLaunch(compiled, memory, args, configuration, workers, together=together)
             running.end()
+            again.regions.share()
             running = again
             result, outcome = result_of(running, options, until)
         note_executed(running, emulated.digest)

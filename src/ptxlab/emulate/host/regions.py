@@ -56,6 +56,11 @@ class Regions:
         at, stride = self.table.address + position * self.table.stride, self.table.stride
         ctypes.memmove(at, at + stride, (len(self._regions) - position) * stride)
 
+    def share(self) -> None:
+        """Let native code, where it is checked, access them: another launch with the same memory has ended."""
+        for region in self._regions:
+            share_range(region.data, region.size)
+
     def unshare(self) -> None:
         """Let native code, where it is checked, access them no longer."""
         for region in self._regions:
