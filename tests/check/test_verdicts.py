@@ -127,3 +127,10 @@ def test_each_is_judged_as_written(version: str, target: str, text: str, code: s
 def test_ptxas_takes_the_same_side(version: str, target: str, text: str, code: str | None, release: str) -> None:
     whole = module(version, target, text)
     assert accepted(judge(whole, tool=ptxas_of(release))) == is_accepted(whole, release)
+
+
+def test_a_later_version_of_the_same_cuda_is_read_as_the_newest_that_is_known() -> None:
+    text = ".version {}\n.target sm_80\n.address_size 64\n.entry k() {{ ret; }}"
+    assert ptxlab.check(ptxlab.parse(text.format("9.5"))) == []
+    assert [one.code for one in ptxlab.check(ptxlab.parse(text.format("9.5")), ptxas="13.4")] == ["refused-spelling"]
+    assert [one.code for one in ptxlab.check(ptxlab.parse(text.format("10.0")))] == ["illegal-header"]

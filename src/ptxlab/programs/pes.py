@@ -34,7 +34,7 @@ _HANG = 702
 
 
 @dataclass(frozen=True)
-class Layout:
+class Places:
     """How many PEs there are, and on how many machines."""
 
     count: int
@@ -54,7 +54,7 @@ class Layout:
 class Pes:
     """The PEs of a program, by their processes."""
 
-    def __init__(self, layout: Layout, memory: DeviceMemory) -> None:
+    def __init__(self, layout: Places, memory: DeviceMemory) -> None:
         self.layout, self.memory = layout, memory
         self.runner: Runner | None = None
         self.queue: list[Queued] = []

@@ -24,7 +24,7 @@ from ptxlab.programs.library import NVSHMEM, make_library
 from ptxlab.programs.lines import HostLines
 from ptxlab.programs.log import LaunchCount, Log, RecordedLaunch, Recorder
 from ptxlab.programs.modules import Modules
-from ptxlab.programs.pes import Layout, Pes
+from ptxlab.programs.pes import Pes, Places
 from ptxlab.programs.session import Process
 from ptxlab.report import Diagnostic, PtxError, error
 from ptxlab.report.reader import whole_program
@@ -151,17 +151,17 @@ def run_program(command: Sequence[str], options: ProgramOptions, modules: Module
     return result
 
 
-def _places(files: Sequence[Elf], options: ProgramOptions) -> Layout | None:
+def _places(files: Sequence[Elf], options: ProgramOptions) -> Places | None:
     """Where the PEs are of a program that calls NVSHMEM; None for another program."""
     if not files or NVSHMEM not in files[0].libraries:
         return None
     if options.gpus % options.machines:
         message = f"{options.gpus} PEs can't be on {options.machines} machines, as many on each"
         raise PtxError([error("bad-argument", message, None)])
-    return Layout(options.gpus, options.machines)
+    return Places(options.gpus, options.machines)
 
 
-def _pes(places: Layout, log: Log) -> Pes:
+def _pes(places: Places, log: Log) -> Pes:
     """The PEs of a program, with memory that their processes share."""
     file = os.memfd_create("ptxlab")
     os.ftruncate(file, VIEW_SIZE)
