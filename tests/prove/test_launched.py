@@ -116,6 +116,16 @@ def test_a_loop_over_the_share_of_a_thread_needs_room_below_two_to_the_31() -> N
     assert "  - n + grid.x * 64 <= 2147483647 (from the example launch)" in proved
 
 
+@needs_solver
+def test_it_is_said_how_many_launches_were_compared() -> None:
+    launches = Launches(kernel(ELEMENT))
+    base = launches.array(1000)
+    for n in range(1, 70):
+        launches.launch(base, n)
+    (proved,) = launches.proved()
+    assert proved.endswith("\nits first 64 different launches are like that")
+
+
 PROGRAM = """#include <cstdio>
 __global__ void fill(int* x, int n) { int i = blockIdx.x * 64 + threadIdx.x; if (i < n) x[i] = i; }
 __global__ void halve(int* x, int n) { int i = blockIdx.x * 64 + threadIdx.x; if (i < n) x[i / 2] = i; }

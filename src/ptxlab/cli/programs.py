@@ -165,9 +165,10 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
             return 2
         return status_of(failing(wrong.diagnostics, Path(name)))
     found = wanted(result.findings, Path(name))
+    proved = iter(()) if is_interrupted else _proofs(result, given["timeout"])
     proofs: list[LaunchedKernel] = []
     if format == "json":
-        proofs += _proofs(result, given["timeout"])
+        proofs += proved
         click.echo(json.dumps(_as_object(result, found, proofs), indent=2))
     else:
         if format == "full":
@@ -177,7 +178,7 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
                 click.echo(line)
             click.echo()
         show_findings(found, name, format, alike=ALIKE)
-        for one in _proofs(result, given["timeout"]):
+        for one in proved:
             proofs.append(one)
             click.echo(f"\n{one}")
     if is_interrupted:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ptxlab.programs.examples import LaunchExample
+from ptxlab.programs.examples import MOST_EXAMPLES, LaunchExample
 from ptxlab.prove.terms.terms import AXES, LARGEST, is_integer
 from ptxlab.prove.theories.integers import Space
 from ptxlab.prove.theories.solver import Clock, require_solver, z3
-from ptxlab.report import PtxError
+from ptxlab.report import KernelError, PtxError
 
 from .contracts import Example
-from .proving import Asked, Proving, refuse
+from .proving import Asked, Proving, interruptible, refuse
 from .verdict import OPEN, Gap, Verdict
 
 
@@ -37,6 +37,8 @@ class LaunchedKernel:
             return str(self.verdict)
         if not self.outside:
             what = "all of its launches are" if self.launches > 1 else "its launch is"
+            if self.launches == MOST_EXAMPLES:  # those that came later were not kept
+                what = f"its first {MOST_EXAMPLES} different launches are"
             return f"{self.verdict}\n{what} like that"
         lines = [f"  - {place}: {why}" for place, why in self.outside]
         return "\n".join([str(self.verdict), "but these launches are not like that", *lines])
@@ -65,17 +67,19 @@ def _prove_group(group: Sequence[tuple[LaunchExample, str]], timeout: float, rep
     proving.is_guess = lambda text: all(other.unusual or _holds(text, other, proving) for other, _ in group)
     try:
         refuse(one.kernel, one.block, one.shared, one.cluster)
-    except PtxError as wrong:
+    except (KernelError, PtxError) as wrong:
         gap = Gap("unsupported", (), "this is not followed", wrong.diagnostics[0].message)
         return LaunchedKernel(Verdict(OPEN, one.kernel.title, [], [gap]), len(group), [])
-    verdict = proving.verdict()
+    with interruptible():
+        verdict = proving.verdict()
     outside = [(place, why) for other, place in group if (why := _why_outside(other, proving))] if verdict else []
     return LaunchedKernel(verdict, len(group), outside)
 
 
 def _generality(one: LaunchExample) -> tuple[bool, int, int, int]:
     """Of launches that a proof may start from, the greater one leaves less to be 1, or to be alike, by chance."""
-    return not one.unusual, sum(extent > 1 for extent in one.grid), len({*one.numbers.values()}), prod(one.grid)
+    sizes = {number for number in one.numbers.values() if number > 1}
+    return not one.unusual, sum(extent > 1 for extent in one.grid), len(sizes), prod(one.grid)
 
 
 def _why_outside(one: LaunchExample, proving: Proving) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from ctypes import ArgumentError
 from dataclasses import dataclass
 from itertools import islice
@@ -95,11 +96,18 @@ def prove(
     example = None if args is None else _example(function, args, _extents(grid or 1))
     blocks = _extents(cluster or function.required_cluster or 1)
     refuse(function, extents, shared, blocks)
-    try:
-        arrays = (once,) if isinstance(once, str) else tuple(once)
-        asked = Asked(bounds, arrays, initialized)
+    arrays = (once,) if isinstance(once, str) else tuple(once)
+    asked = Asked(bounds, arrays, initialized)
+    with interruptible():
         return Proving(function, extents, shared, blocks, texts, example, args, asked, timeout, replays).verdict()
-    except ArgumentError as wrong:  # what ctypes makes of Ctrl-C while it hands arguments to the solver
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C be that while ctypes hands arguments to the solver, too, which makes an error of its own of it."""
+    try:
+        yield
+    except ArgumentError as wrong:
         if "KeyboardInterrupt" in str(wrong):
             raise KeyboardInterrupt from None
         raise
