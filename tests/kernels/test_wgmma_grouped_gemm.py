@@ -21,6 +21,7 @@ from tests.kernels.left_out import codes, without
 TINY = Shape(groups=1, columns=16, stages=2)
 MULTICAST = Shape(groups=1, columns=128, stages=2, cluster=2, buffers=1)
 IN_TURNS = Shape(columns=16, stages=2, buffers=1, pingpong=True)
+SWAPPED = Shape(groups=1, columns=16, stages=2, swap_ab=True)
 ROWS = 0, 30, 70, 0, 1, 0
 MANY = 30, 70, *[0] * 32, 1  # groups: more than a warp has lanes
 
@@ -58,6 +59,8 @@ def prepare(
     [
         pytest.param(MULTICAST, 72, True, id="blocks of a cluster share a matrix that is across k"),
         pytest.param(IN_TURNS, 24, False, id="warpgroups in turns"),
+        pytest.param(SWAPPED, 72, True, id="stored transposed, of matrices that are across k"),
+        pytest.param(SWAPPED, 24, False, id="stored transposed"),
     ],
 )
 def test_variants_leave_other_rows_alone(shape: Shape, n: int, across: bool) -> None:
@@ -97,15 +100,19 @@ def test_the_function_takes_matrices_by_rows_and_by_columns_and_writes_into_a_pa
     assert np.array_equal(grouped_matmul(a, by_columns, offsets)[:18], expected[:18])
 
 
-def test_it_multiplies_8_bit_floats_with_scales_of_rows_and_columns() -> None:
+@pytest.mark.parametrize("shape", [TINY, SWAPPED], ids=["rows first", "stored transposed"])
+def test_it_multiplies_8_bit_floats_with_scales_of_rows_and_columns(shape: Shape) -> None:
     a, b, offsets = whole(70, 32), whole(3, 16, 32), ends(5, 0, 63)
-    by_row, by_column = (2.0 ** whole(*shape).astype(np.float32) for shape in ((70,), (3, 16)))
+    scales = by_row, by_column = [2.0 ** whole(*extents).astype(np.float32) for extents in ((70,), (3, 16))]
     bytes = [one.astype(ml_dtypes.float8_e4m3fn) for one in (a, b)]
-    d = grouped_matmul(bytes[0], bytes[1].swapaxes(1, 2), offsets, scale_a=by_row, scale_b=by_column)
+    d = np.zeros((70, 16), ml_dtypes.bfloat16)
+    assert codes(product(*bytes, offsets, d, shape, scales=tuple(scales))) == []
     expected = multiplied(a, b.swapaxes(1, 2), offsets)[:68] * by_row[:68, None]
     expected[:5] *= by_column[0]
     expected[5:] *= by_column[2]
     assert np.array_equal(d[:68], expected.astype(ml_dtypes.bfloat16))
+    called = grouped_matmul(bytes[0], bytes[1].swapaxes(1, 2), offsets, scale_a=by_row, scale_b=by_column)
+    assert np.array_equal(called[:68], d[:68])
 
 
 def test_groups_along_k_have_results_of_their_own_and_are_added_to_what_is_there() -> None:

@@ -17,7 +17,7 @@ from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.wgmma_gemm import grid_of
 from ptxlab.kernels.wgmma_grouped_gemm.choice import MOST_GROUPS, choose
 from ptxlab.kernels.wgmma_grouped_gemm.groups import space_for
-from ptxlab.kernels.wgmma_grouped_gemm.kernel import plan_of, specialize
+from ptxlab.kernels.wgmma_grouped_gemm.kernel import in_order, plan_of, specialize
 from ptxlab.kernels.wgmma_grouped_gemm.measured import SIZES, arrays, by_cublas, by_torch, reference, tolerance, work
 from ptxlab.kernels.wgmma_grouped_gemm.stores import ragged_map
 from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
@@ -78,9 +78,9 @@ def launch(
     """
     (a, b, d), (groups, m, n, _) = matrices, extents
     plan = plan_of(formats, shape, layout)
-    left, right = plan.operands
-    maps = left.map(a), right.map(b), ragged_map(plan.boxes.map(d))
-    rows, columns = shape.covered
+    tokens, weights = in_order(shape, *plan.operands)
+    maps = tokens.map(a), weights.map(b), ragged_map(plan.boxes.map(d))
+    rows, columns = in_order(shape, *shape.covered)
     most = (ceil_div(m, rows) + min(groups, m)) * ceil_div(n, columns)
     grid = grid_of(most, replace(shape, even=False), blocks)
     args = [*maps, offsets, *extents, *(scales or (0, 0))]

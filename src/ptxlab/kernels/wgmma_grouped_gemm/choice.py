@@ -25,7 +25,7 @@ class Grouped(Problem):
 
     def tiles(self, shape: Shape) -> int:
         """As many tiles as may be expected: the last one of a group is half empty in the mean."""
-        rows, columns = shape.covered
+        rows, columns = reversed(shape.covered) if shape.swap_ab else shape.covered
         most = min(self.groups, self.m)
         return max(most, ceil(self.m / rows + most / 2)) * ceil(self.n / columns)
 
@@ -33,7 +33,7 @@ class Grouped(Problem):
         """Every variant that fits beside the numbers of the groups: each block has tiles of its own."""
         table = 8 * (space_for(self.groups) + 1)
         for shape in super().shapes():
-            if shape.swap_ab or shape.cluster > 1 or shape.split_k > 1:
+            if shape.cluster > 1 or shape.split_k > 1:
                 continue
             layout = self.layout(shape)
             free = (SHARED + BESIDE) // shape.occupancy - BESIDE - table

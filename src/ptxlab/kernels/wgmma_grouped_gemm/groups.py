@@ -58,7 +58,8 @@ class GroupedShare:
     def order(self, rows: u32) -> TileOrder:
         """The tiles of a group of so many rows."""
         shape = self.shape
-        return TileOrder(*shape.covered, shape.raster, rows, self.n, shape.cluster)
+        extents = (self.n, rows) if shape.swap_ab else (rows, self.n)
+        return TileOrder(*shape.covered, shape.raster, *extents, shape.cluster)
 
     def count_tiles(self, offsets: Pointer) -> None:
         """Write the rows before each group, and at the next group how many tiles it has; each thread for some."""
@@ -101,8 +102,11 @@ class GroupedShare:
             step = ptx.max.u32(step, 1)
         return ptx.range(first if start is None else first + start * step, self.total, step * every)
 
-    def origin(self, number: u32) -> tuple[Rows, Columns]:
-        """Where a tile is: in the last group that starts with this tile, or before it."""
+    def origin(self, number: u32) -> tuple[Rows, Columns] | tuple[Columns, Rows]:
+        """Where a tile is: in the last group that starts with this tile, or before it.
+
+        Where D is stored transposed, the tile's rows are columns of D.
+        """
         group, distance = u32(0), self.most // 2
         while distance:
             further = ptx.ld.shared.u32(self.before.at(group + distance))
@@ -114,9 +118,11 @@ class GroupedShare:
             column = column + self.rank * self.shape.columns
         elif self.shape.cluster > 1:
             row = row + self.rank * self.shape.rows
+        if self.shape.swap_ab:
+            return Columns(row, group), Rows(start + column, end)
         return Rows(start + row, end), Columns(column, group)
 
-    def tiles(self) -> Iterator[tuple[Rows, Columns]]:
+    def tiles(self) -> Iterator[tuple[Rows, Columns] | tuple[Columns, Rows]]:
         """Where each tile is."""
         return (self.origin(number) for number in self.numbers())
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.author import Kernel, Pointer, f32, kernel, pointer, tensor_map, u32
 from ptxlab.kernels.parts.formats import Formats
-from ptxlab.kernels.parts.operands import Operand
+from ptxlab.kernels.parts.operands import STRIPE, Operand
 from ptxlab.kernels.parts.persistent import Block, Plan, run
 from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.parts.tile_stores import TileStore
@@ -41,20 +41,22 @@ class Weights(Operand):
 
 
 def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
-    """How the kernel is laid out."""
-    operands = (
-        Tokens(shape.rows, True, shape.stages, shape.beside, formats.element, keep=shape.keep[0]),
-        Weights(
-            shape.columns,
-            layout.right_along_k,
-            shape.stages,
-            shape.cluster // shape.beside,
-            formats.element,
-            keep=shape.keep[1],
-            span=shape.span,
-        ),
+    """How the kernel is laid out; where D is stored transposed, the weights are the operand that has the rows."""
+    kinds = (Weights, Tokens) if shape.swap_ab else (Tokens, Weights)
+    along_k = {Tokens: True, Weights: layout.right_along_k}
+    sharers = shape.beside, shape.cluster // shape.beside
+    left, right = (
+        kind(extent, along_k[kind], shape.stages, shared, formats.element, keep=keep, span=span)
+        for kind, extent, shared, keep, span in zip(
+            kinds, (shape.rows, shape.columns), sharers, shape.keep, (STRIPE, shape.span), strict=True
+        )
     )
-    return Plan(formats, shape, operands, shape.boxes(layout))
+    return Plan(formats, shape, (left, right), shape.boxes(layout))
+
+
+def in_order(shape: Shape, tokens: Any, weights: Any) -> list[Any]:
+    """What is of each, in the order of the operands."""
+    return [weights, tokens] if shape.swap_ab else [tokens, weights]
 
 
 class Groups(Block):
@@ -102,7 +104,8 @@ def specialize(formats: Formats, shape: Shape, layout: Layout, most: int, scaled
         scale_a: pointer[f32],
         scale_b: pointer[f32],
     ) -> None:
-        scales = Scales(scale_a, scale_b, m, n) if scaled else None
-        run(plan, [[a.generic], [b.generic]], Groups(plan, most, offsets, (groups, m, n, k), d.generic, scales))
+        scales = Scales(scale_a, scale_b, m, n, shape.swap_ab) if scaled else None
+        maps = in_order(shape, [a.generic], [b.generic])
+        run(plan, maps, Groups(plan, most, offsets, (groups, m, n, k), d.generic, scales))
 
     return wgmma_grouped_gemm

@@ -11,7 +11,6 @@ from typing import Any
 from ptxlab.author import Pointer, f32, pred, ptx, s32, u32
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.kernels.parts.tile_stores import CopyBack, TileStore
-from ptxlab.kernels.wgmma_grouped_gemm.groups import Columns, Rows
 
 FAR = 1 << 30  # rows: where the end of a group is for `RaggedCopy`
 STEP = 1 << 34  # bytes: FAR times it is a multiple of 2⁶⁴
@@ -21,15 +20,15 @@ COPY_4D = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
 class GroupedStore(TileStore):
     """Stores the rows of a tile that are its group's."""
 
-    def prepare(self, row: Rows, column: Columns) -> None:
+    def prepare(self, row: Any, column: Any) -> None:
         """Load the factors of the first boxes of a tile whose first element is there."""
         if self.finish is not None:
-            self.finish.group = column.group
+            self.finish.group = (row if self.boxes.swap_ab else column).group
         super().prepare(row.first, column.first)
 
-    def write(self, accumulators: list[list[f32]], row: Rows, column: Columns) -> None:
-        """Store a tile whose first element is there."""
-        self.store.end = row.end
+    def write(self, accumulators: list[list[f32]], row: Any, column: Any) -> None:
+        """Store a tile whose first element is there: `Rows` and `Columns`, the other way round if D is transposed."""
+        self.store.end = (column if self.boxes.swap_ab else row).end
         super().write(accumulators, row.first, column.first)
 
 
@@ -39,8 +38,8 @@ class Scales:
     group: u32 | None = None  # of the tile that is stored
     registers = 4  # for four results in two rows
 
-    def __init__(self, rows: Pointer, columns: Pointer, m: u32, n: u32) -> None:
-        self.rows, self.columns, self.m, self.n = rows, columns, m, n
+    def __init__(self, rows: Pointer, columns: Pointer, m: u32, n: u32, swap_ab: bool) -> None:
+        self.rows, self.columns, self.m, self.n, self.swap_ab = rows, columns, m, n, swap_ab
 
     def inside(self, column: u32, width: int) -> u32:
         """The first column of a box, which may be out of bounds."""
@@ -52,13 +51,20 @@ class Scales:
         column = first + more
         factors: dict[tuple[str, int], Any] = {}
         for along, across in fragment.offsets:
-            at = row + down + along, column + right + across
-            if ("row", along) not in factors:
-                factors["row", along] = self.factor(self.rows + at[0], at[0] < self.m)
-            if ("column", across) not in factors:
-                place = self.columns + ptx.mad.wide.u32(self.group, self.n, ptx.cvt.u64.u32(at[1]))
-                factors["column", across] = self.factor(place, at[1] < self.n)
+            for side, offset, at in (("row", along, row + down), ("column", across, column + right)):
+                if (side, offset) not in factors:
+                    load = self.of_row if (side == "row") != self.swap_ab else self.of_column
+                    factors[side, offset] = load(at + offset)
         return [(factors["row", along], factors["column", across]) for along, across in fragment.offsets]
+
+    def of_row(self, row: u32) -> f32:
+        """The factor of a row of D."""
+        return self.factor(self.rows + row, row < self.m)
+
+    def of_column(self, column: u32) -> f32:
+        """The factor of a column of D, in the group."""
+        place = self.columns + ptx.mad.wide.u32(self.group, self.n, ptx.cvt.u64.u32(column))
+        return self.factor(place, column < self.n)
 
     def apply(self, values: list[f32], loaded: list[tuple[f32, f32]]) -> list[f32]:
         """The results, with what `load` has loaded for them."""
