@@ -206,6 +206,16 @@ def test_the_text_says_which_step_made_what():
     assert "ld.shared.v4.f32" in text
 
 
+def test_a_ring_of_one_iteration():
+    """The barrier is in it, after the wait: before the loop it was put in again and again."""
+    s = schedule(matmul, k=8).tile(i=16, j=16).blocks().tile(i=2, j=2).threads()
+    s.tile(x=8).reorder("x", "i", "j").stage("a", "b", in_="shared").pipeline(stages=3)
+    lines = str(s).splitlines()
+    (wait,) = (number for number, line in enumerate(lines) if "cp.async.wait_group" in line)
+    (barrier,) = (number for number, line in enumerate(lines) if "bar.sync" in line)
+    assert wait < barrier
+
+
 def test_less_is_masked_where_tiles_fit():
     s = tiled()
     assert str(s).count("setp") > str(s.kernel(m=16, n=16, k=8)).count("setp")

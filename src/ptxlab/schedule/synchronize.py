@@ -8,6 +8,7 @@ turns out to be needless, since a later one is for the same, is taken out again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,6 +53,7 @@ class Touch:
 
 
 Pending = dict[Touch, int]  # and which barrier there was since
+Conflict = tuple[int, Touch, Touch]  # whose accesses these are, the one before, the one after
 
 
 def synchronize(plan: Plan) -> None:
@@ -63,74 +65,143 @@ def synchronize(plan: Plan) -> None:
 class _Derivation:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.levels: dict[tuple[int, int, str], int] = {}
-        self.pairs: dict[tuple[int, str], Pairs] = {}
+        self.touches: dict[Node, list[Touch]] = {}
+        self.levels: dict[tuple[Node, Node, str], int] = {}
+        self.pairs: dict[tuple[Node, str], Pairs] = {}
         self.placed: list[tuple[list[Node], Barrier]] = []
-        self.missing: list[tuple[int, Touch, Touch]] = []
+        self.settled: dict[Node, Pending] = {}
+        self.entries: dict[Node, Pending] = {}
+        self.missing: list[Conflict] = []
 
     def derive(self) -> None:
         """Put in barriers where something is missing, then take out each that nothing is missing without."""
         tree = self.plan.tree
-        self.follow(tree, {}, {})
+        self._find(tree, {})
+        self._insert(tree, {})
         for body, barrier in self.placed:
             place = body.index(barrier)
             del body[place]
-            self.missing = []
-            self.follow(tree, {}, {}, dry=True)
-            if self.missing:
+            if self._flow(tree, {})[1]:
                 body.insert(place, barrier)
-        self.follow(tree, {}, {}, dry=True)  # which barriers are for tensor memory, with all that are left
+        for _, barrier in self.placed:
+            barrier.tensor = False
+        self._flow(tree, {})  # which barriers are for tensor memory, with all that are left
 
-    def follow(self, body: list[Node], pending: Pending, held: dict[str, Buffer], dry: bool = False) -> Pending:
-        """Follow a body; `held` are the stages that reads are from. Returns what is pending after it.
+    def _find(self, body: list[Node], held: dict[str, Buffer]) -> None:
+        """Find what each node accesses; `held` are the stages that reads are from."""
+        for node in body:
+            self.touches[node] = self._accesses(node, held)
+            if isinstance(node, Loop):
+                self._find(node.body, held)
+            elif isinstance(node, Ahead):
+                self.touches |= {keep: self._accesses(keep, held) for keep in node.keeps}
+                self._find(node.turn, held)
+                self._find(node.body, {a: b for a, b in held.items() if a not in {k.stage.array for k in node.keeps}})
+            elif isinstance(node, Arrival):
+                held = {**held, **{buffer.stage.array: buffer for buffer in node.buffers}}
+            elif isinstance(node, Fill) and node.iteration is None:
+                held = {**held, node.buffer.stage.array: node.buffer}
+            elif isinstance(node, Keep) and node.buffer is None:
+                held = {array: buffer for array, buffer in held.items() if array != node.stage.array}
 
-        With `dry`, no barrier is put in, and `missing` has the conflicts.
+    def _insert(self, body: list[Node], pending: Pending) -> Pending:
+        """Put barriers into a body, before each node that conflicts with what is pending; what is after it.
+
+        Of a loop, that is what conflicts when all barriers are in it that are to be in it.
         """
         number = 0
         while number < len(body):
             node = body[number]
             if isinstance(node, Ahead):
-                pending = self._ahead(node, pending, held, dry)
-            elif isinstance(node, Barrier | Sync | Arrival):
-                if isinstance(node, Barrier):
-                    node.tensor = dry and (node.tensor or any(touch.memory == TENSOR for touch in pending))
-                if isinstance(node, Arrival):
-                    held = {**held, **{buffer.stage.array: buffer for buffer in node.buffers}}
-                pending = _shifted(pending) if Sync.of(node) == "turn" else self._after(node, pending)
-            elif isinstance(node, Loop) and dry:
-                pending = self._around(node, pending, held, dry)
-            else:
-                missing = self._missing(node, pending, held)
-                if missing and dry:
-                    self.missing += missing
-                    pending = {}
-                elif missing:
-                    for other in body[number + 1 :]:  # one barrier is for copies that follow one another
-                        if not isinstance(other, Fill):
-                            break
-                        missing += self._missing(other, pending, held)
-                    level, old, touch = max(missing, key=lambda one: one[0])
-                    barrier = Barrier(level, _reason(level, old, touch))
-                    body.insert(number, barrier)
-                    self.placed.append((body, barrier))
-                    continue
-                if isinstance(node, Loop):
-                    pending = self._around(node, pending, held, dry)
-                else:
-                    pending = {**pending, **self._started(node, held)}
-            if isinstance(node, Fill) and node.iteration is None:
-                held = {**held, node.buffer.stage.array: node.buffer}
-            if isinstance(node, Keep) and node.buffer is None:
-                held = {array: buffer for array, buffer in held.items() if array != node.stage.array}
-            number += 1
+                pending = self._insert(node.body, self._through(node.keeps, pending))
+                pending = self._insert(node.turn, pending)
+                number += 1
+                continue
+            if isinstance(node, Loop):
+                self._settle(node, {touch: level for touch, level in pending.items() if level == FLYING})
+            after, missing = self._flow([node], pending)
+            if not missing:
+                pending, number = after, number + 1
+                continue
+            for other in body[number + 1 :]:  # one barrier is for copies that follow one another
+                if not isinstance(other, Fill):
+                    break
+                missing += self._flow([other], pending)[1]
+            level, old, touch = max(missing, key=lambda one: one[0])
+            barrier = Barrier(level, _reason(level, old, touch))
+            body.insert(number, barrier)
+            self.placed.append((body, barrier))
         return pending
+
+    def _settle(self, loop: Loop, flying: Pending) -> None:
+        """Put in the barriers that a loop needs by itself, and for copies before it that it waits for."""
+        if loop in self.settled and flying.items() <= self.settled[loop].items():
+            return
+        self.settled[loop] = entry = flying | self.settled.get(loop, {})
+        while True:
+            inserted = len(self.placed)
+            back = _joined(entry, self._back(loop, self._insert(loop.body, entry)))
+            if (back == entry and inserted == len(self.placed)) or self.plan.state.count(loop.part) == 1:
+                break
+            entry = back
+
+    def _flow(self, body: list[Node], pending: Pending) -> tuple[Pending, list[Conflict]]:
+        """What is pending after a body, and the conflicts that no barrier is for."""
+        self.entries, self.missing = {}, []
+        return self._through(body, pending), self.missing
+
+    def _through(self, body: Sequence[Node], pending: Pending) -> Pending:
+        for node in body:
+            match node:
+                case Ahead():  # the loads are of this tile, and after a turn of the next
+                    pending = self._through([*node.keeps, *node.body, *node.turn], pending)
+                case Loop():
+                    pending = self._around(node, pending)
+                case Barrier() | Sync() | Arrival():
+                    if isinstance(node, Barrier):
+                        node.tensor |= any(touch.memory == TENSOR for touch in pending)
+                    pending = _shifted(pending) if Sync.of(node) == "turn" else self._after(node, pending)
+                case _:
+                    touches = self.touches[node]
+                    self.missing += [
+                        (self._level(one, old), old, one)
+                        for one in touches
+                        for old, was in pending.items()
+                        if self._conflicts(one, old, was)
+                    ]
+                    later = _is_multiplication(node) and self.plan.state.multiplies_later
+                    flying = {one: FLYING if later or (one.writes and one.slots > 1) else OWN for one in touches}
+                    pending = {**pending, **flying}
+        return pending
+
+    def _around(self, loop: Loop, pending: Pending) -> Pending:
+        """Follow a loop until no iteration starts with more: with what it started with when it was followed before."""
+        entry = _joined(pending, self.entries.get(loop, {}))
+        while True:
+            self.entries[loop] = entry
+            after = self._through(loop.body, entry)
+            back = _joined(entry, self._back(loop, after))
+            if back == entry or self.plan.state.count(loop.part) == 1:
+                break
+            entry = back
+        if self.plan.state.pipeline.at == loop.part.name:
+            # Each copy that was started was waited for in its iteration.
+            ended: Pending = {}
+            for touch, level in after.items():
+                ended = _joined(ended, {replace(touch, slot=ANY if touch.slots > 1 else touch.slot): max(level, OWN)})
+            after = ended
+        return _joined(entry, after)  # the loop may run no times
+
+    def _back(self, loop: Loop, after: Pending) -> Pending:
+        """What is pending when an iteration follows."""
+        state = self.plan.state
+        return _shifted(after) if state.pipeline.at == loop.part.name and not state.prefetch else after
 
     def _after(self, node: Barrier | Sync | Arrival, pending: Pending) -> Pending:
         """What is still pending after a wait."""
         match node:
             case Barrier(level=level):
-                left = {t: n if n == FLYING else max(n, level) for t, n in pending.items()}
-                return {t: n for t, n in left.items() if level < BLOCK or n == FLYING}
+                return {t: n if n == FLYING else level for t, n in pending.items() if n == FLYING or level < BLOCK}
             case Arrival(buffers):  # what an mbarrier counted is visible to all that wait there
                 arrived = {*map(id, buffers)}
                 return {t: n for t, n in pending.items() if not (t.writes and t.slot == 0 and id(t.buffer) in arrived)}
@@ -143,57 +214,13 @@ class _Derivation:
                 return {t: OWN if _is_multiplying(t, n) and (t.slot or not some) else n for t, n in pending.items()}
         return pending
 
-    def _missing(self, node: Node, pending: Pending, held: dict[str, Buffer]) -> list[tuple[int, Touch, Touch]]:
-        """The conflicts of a node with what is pending; of a loop those that no barrier in it is for."""
-        if isinstance(node, Loop):
-            self._around(node, {}, held, False)
-            outer, self.missing = self.missing, []
-            self._around(node, pending, held, True)
-            found, self.missing = self.missing, outer
-            return found
-        return [
-            (self._level(one, old), old, one)
-            for one in self._touches(node, held)
-            for old, was in pending.items()
-            if self._conflicts(one, old, was)
-        ]
-
-    def _started(self, node: Node, held: dict[str, Buffer]) -> Pending:
-        """What a node accesses, and that nothing was waited for since."""
-        later = _is_multiplication(node) and self.plan.state.multiplies_later
-        return {
-            touch: FLYING if later or (touch.writes and touch.slots > 1) else OWN for touch in self._touches(node, held)
-        }
-
-    def _ahead(self, node: Ahead, pending: Pending, held: dict[str, Buffer], dry: bool) -> Pending:
-        """Follow an unrolled loop whose loads are ahead: they are of this tile, and after a turn of the next."""
-        inner = {a: b for a, b in held.items() if a not in {keep.stage.array for keep in node.keeps}}
-        self.missing += [one for keep in node.keeps for one in self._missing(keep, pending, held)]
-        pending = pending | {touch: OWN for keep in node.keeps for touch in self._touches(keep, held)}
-        pending = self.follow(node.body, pending, inner, dry)
-        return self.follow(node.turn, pending, held, dry)
-
-    def _around(self, loop: Loop, entry: Pending, held: dict[str, Buffer], dry: bool) -> Pending:
-        while True:
-            inserted = len(self.placed)
-            after = self.follow(loop.body, dict(entry), held, dry)
-            rings = self.plan.state.pipeline.at == loop.part.name
-            back = _joined(entry, _shifted(after) if rings and not self.plan.state.prefetch else after)
-            if (back == entry and inserted == len(self.placed)) or self.plan.state.count(loop.part) == 1:
-                break
-            entry = back
-        if rings:
-            # Each copy that was started was waited for in its iteration.
-            after = {replace(t, slot=ANY if t.slots > 1 else t.slot): max(level, OWN) for t, level in after.items()}
-        return _joined(entry, after)  # the loop may run no times
-
-    def _touches(self, node: Node, held: dict[str, Buffer]) -> list[Touch]:
+    def _accesses(self, node: Node, held: dict[str, Buffer]) -> list[Touch]:
         if isinstance(node, Fill):
             buffer = node.buffer
             slot = node.iteration if node.iteration is not None else node.ahead
             return [Touch(buffer.stage.array, True, slot % buffer.slots, buffer.slots, node, buffer)]
         if isinstance(node, Transfer):
-            return [replace(touch, node=node) for fill in node.fills for touch in self._touches(fill, held)]
+            return [replace(touch, node=node) for fill in node.fills for touch in self._accesses(fill, held)]
         if isinstance(node, Leaf) and node.kind in ("combine", "gather"):
             if combination(self.plan.state, node.statement).scratch:
                 return [Touch(f"{node.statement.name} of threads", node.kind == "combine", 0, 1, node, None)]  # type: ignore[attr-defined]
@@ -225,7 +252,7 @@ class _Derivation:
 
     def _level(self, one: Touch, old: Touch) -> int:
         """Whose accesses two touches of one buffer are."""
-        key = (id(one.node), id(old.node), one.memory)
+        key = (one.node, old.node, one.memory)
         if key not in self.levels:
             threads = self.plan.state.thread_count
             widest = WARP if threads <= 32 else BLOCK
@@ -261,7 +288,7 @@ class _Derivation:
 
     def _accessed(self, touch: Touch) -> Pairs:
         """Elements of a buffer, and threads that access them."""
-        key = (id(touch.node), touch.memory)
+        key = (touch.node, touch.memory)
         if key not in self.pairs:
             assert touch.buffer is not None
             found = copied(self.plan, touch.buffer) if touch.writes else self._read(touch.node, touch.buffer)

@@ -256,7 +256,7 @@ class Plan:
     def axes_of(self, value: Linear) -> list[str]:
         """The axes that a sum of axes, and of elements that these index, depends on."""
         names = value.names.union(*(load.names for load in gathered(value)))
-        return [name for name in names if name in self.state.parts]
+        return [name for name in self.state.parts if name in names]
 
     def extents(self, array: str) -> tuple[Linear, ...]:
         """Those of an array, with sizes that are known in them."""
