@@ -22,6 +22,7 @@ from pathlib import Path
 
 import scheduled_gemm as of_threads
 import scheduled_tensor_gemm as of_tensor_cores
+from scheduled_products import BASELINES
 
 from ptxlab.schedule import Schedule
 from ptxlab.schedule.waves import RATES, Rates, waves
@@ -57,7 +58,7 @@ def read(file: Path) -> list[Measured]:
     for row in json.loads(file.read_text())["rows"]:
         if row["what"] == "random":
             times = {name: statistics.median(each) for name, each in row["us"].items()}
-            library = times.pop("cuBLAS")
+            library, *_ = [times.pop(name) for name in BASELINES if name in times]
             type = next(type for type, made in SCHEDULES.items() if made.keys() & times.keys() == times.keys())
             found.append(Measured(type, {size: row[size] for size in "mnk"}, times, library))
     return found

@@ -23,6 +23,7 @@ from typing import Any
 
 from random_sizes import Bench
 
+from ptxlab import kernels
 from ptxlab.measure.data import poison
 from ptxlab.measure.machine import commit, describe, require_torch
 from ptxlab.schedule import Schedule
@@ -30,6 +31,7 @@ from ptxlab.schedule.waves import waves
 
 ROUNDS = 9
 RANDOM = "random"
+BASELINES = ("cuBLAS", "by hand")  # the library, and our kernel that no schedule made
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def measure_all(given: argparse.Namespace, product: Product, rows: list[Row]) ->
             if one["wrong"]:
                 print("wrong:", one["wrong"])
             if row.what == RANDOM and row.chosen in medians:
-                ratios["the best schedule"].append(library / min(t for n, t in medians.items() if n != "cuBLAS"))
+                ratios["the best schedule"].append(library / min(t for n, t in medians.items() if n not in BASELINES))
                 ratios["the one that is chosen"].append(library / medians[row.chosen])
     for what, each in ratios.items():
         if each:
@@ -153,6 +155,10 @@ def measure(bench: Bench, product: Product, row: Row, alone: Any) -> dict[str, A
     c = torch.empty((m, n), device="cuda", dtype=torch.bfloat16 if product.type == "e4m3" else kind)
     prepared = {name: made.launch_of(a, b, c).prepare(bench.stream).launch for name, made in row.schedules.items()}
     right, one, wrong = b if product.type == "f32" else b.T, torch.ones((), device="cuda"), {}
+    others: dict[str, Callable[[], Any]] = {}
+    if product.type == "bf16" and row.what == RANDOM:
+        others["by hand"] = lambda: kernels.matmul(a, right)
+        others["by hand"]()
 
     def library() -> None:
         if product.type == "e4m3":
@@ -164,7 +170,7 @@ def measure(bench: Bench, product: Product, row: Row, alone: Any) -> dict[str, A
         for operand in (a, b):
             operand.copy_(torch.randn(operand.shape, device="cuda"))
         expected = a.float().double() @ right.float().double()
-        runs = {"cuBLAS": bench.record(library)}
+        runs = {name: bench.record(run) for name, run in {"cuBLAS": library, **others}.items()}
         for name, run in prepared.items():
             poison(torch, c)
             run()

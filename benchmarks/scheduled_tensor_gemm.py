@@ -4,7 +4,8 @@
 
 needs an H200. Each step at 4096 x 4096 x 4096; stream-K where tiles do not come out even; then all tiles at random
 sizes, whose extents are drawn log-uniformly from 64 to 8192; n and k are multiples of 8. `choose` says which a product
-gets, without measuring; beside it is the best of all. cuBLAS is what torch calls. `scheduled_products.py` says how.
+gets, without measuring; beside it is the best of all. cuBLAS is what torch calls; `by hand` is `ptxlab.kernels.matmul`.
+`scheduled_products.py` says how.
 """
 
 # ruff: noqa: F821, UP037 - the names of sizes and loops are those of the algorithm
@@ -92,14 +93,33 @@ TILES = {
     "64x64": (64, 64, 4, 1),
     "64x32": (64, 32, 16, 1),
     "128x192, 2 blocks": (128, 192, 5, 2),
+    "128x160, 2 blocks": (128, 160, 6, 2),
     "128x128, 2 blocks": (128, 128, 7, 2),
+    "128x96, 2 blocks": (128, 96, 8, 2),
     "128x128, 4 blocks": (128, 128, 7, 4),
     "64x128, 2 blocks": (64, 128, 9, 2),
     "64x64, 2 blocks": (64, 64, 12, 2),
     "64x64, 4 blocks": (64, 64, 12, 4),
 }
 """Rows and columns of a tile, stages of the ring, and blocks that share a sum."""
-STREAM_K = {f"stream_k, {name}": TILES[name][:3] for name in ("128x256", "192x192", "128x192", "128x160", "128x128")}
+MULTICAST = {
+    "256x192": (256, 192, 3, "b"),
+    "256x160": (256, 160, 4, "a"),
+    "128x256": (128, 256, 4, "b"),
+    "256x128": (256, 128, 4, "a"),
+    "192x192": (192, 192, 4, "b"),
+    "128x192": (128, 192, 5, "b"),
+    "128x160": (128, 160, 6, "b"),
+    "128x128": (128, 128, 7, "b"),
+    "128x96": (128, 96, 8, "b"),
+    "128x64": (128, 64, 9, "a"),
+    "64x256": (64, 256, 5, "b"),
+    "64x192": (64, 192, 7, "b"),
+    "64x128": (64, 128, 9, "b"),
+}
+"""Of which each block of two copies half of an array for both."""
+STREAM_K = ("128x256", "192x192", "128x192", "128x160", "128x128")
+BOTH = ("256x192", "128x256", "192x192", "128x192", "128x160")
 
 
 def make(rows: int, columns: int, stages: int, blocks: int) -> Schedule:
@@ -108,11 +128,22 @@ def make(rows: int, columns: int, stages: int, blocks: int) -> Schedule:
     return found.persistent() if blocks == 1 and stages * 128 * (rows + columns) > 100_000 else found
 
 
+def multicast(rows: int, columns: int, stages: int, array: str) -> Schedule:
+    return make(rows, columns, stages, 1).multicast(array, 2)
+
+
+def both(rows: int, columns: int, stages: int, array: str) -> Schedule:
+    return with_roles(rows, columns, stages, 128 if rows == 256 else 64).stream_k().multicast(array, 2)
+
+
 PRODUCT = Product(
     "bf16",
     TOLERANCE,
     8,
-    {name: make(*tile) for name, tile in TILES.items()} | {name: stream_k(*tile) for name, tile in STREAM_K.items()},
+    {name: make(*tile) for name, tile in TILES.items()}
+    | {f"stream_k, {name}": stream_k(*TILES[name][:3]) for name in STREAM_K}
+    | {f"{name}, {tile[-1]} for 2": multicast(*tile) for name, tile in MULTICAST.items()}
+    | {f"stream_k, {name}, {MULTICAST[name][-1]} for 2": both(*MULTICAST[name]) for name in BOTH},
 )
 
 

@@ -94,6 +94,8 @@ class Block:
     """Blocks of a cluster, which share the sum."""
     shares_evenly: bool
     """Whether each of them stores a share of the tile; otherwise all read all."""
+    copied: float
+    """Rows and columns that it copies by TMA: a part of those that blocks of a cluster share."""
     copies: float
     """By each thread, for 16 steps along the sum."""
     stored: int
@@ -117,7 +119,11 @@ def waves(one: Schedule, sizes: Mapping[str, int], rates: Rates = RATES) -> floa
     if missing := [name for name in one.algorithm.sizes if name not in sizes]:
         refuse_here("illegal-step", f"how large is {quoted(missing)}?", "`choose(kinds, m=512, n=512, k=512)`")
     block, axis = _block(one, sizes)
-    counts = [-(-state.extent(p.axis).value(sizes) // p.weight) for p in map(state.part, state.blocks) if not p.number]
+    counts = [
+        -(-state.extent(p.axis).value(sizes) // (p.weight * together)) * together
+        for p in map(state.part, state.blocks)
+        if not p.number and (together := state.together(p.name))
+    ]
     tiles, length = max(1, prod(counts)) * block.sharing, state.extent(axis).value(sizes)
     iterations = max(1, -(-length // (block.depth * block.sharing)))
     operands = [state.algorithm.arrays[load.array] for load in loads(_sum(one))]
@@ -171,11 +177,12 @@ def _tensor_wave(block: Block, blocks: int, iterations: int, pitch: int, state: 
     busy, area = _busy(block, blocks), block.rows * block.columns
     exchange = (1.17 + area * (4.9e-5 if block.shares_evenly else 1.7e-3)) if block.sharing > 1 else 0.0
     size = BYTES[state.algorithm.arrays[state.tensors[0].left].element]
-    copied = size * block.depth * (block.rows + block.columns)
+    received, copied = (size * block.depth * some for some in (block.rows + block.columns, block.copied))
     limit = CACHE if pitch % 32 or block.sharing > 1 else cache
     speed = min(limit / max(1, min(blocks, SMS)), next(rate for multiple, rate in ALIGNED if pitch % multiple == 0))
     rate = (1.88e-5 if state.unit == "wgmma" else 3.5e-5) * size / 2  # for 64 steps of one element
-    step = max(ITERATION, LATENCY / block.stages, busy * max(area * rate * block.depth / 64, copied / speed))
+    each = max(area * rate * block.depth / 64, copied / speed, received / ALIGNED[0][1])
+    step = max(ITERATION, LATENCY / block.stages, busy * each)
     return iterations * step + busy * (area * END + exchange)
 
 
@@ -202,9 +209,11 @@ def _block(one: Schedule, sizes: Mapping[str, int]) -> tuple[Block, str]:
     few = rows * columns <= 32 * state.thread_count and (evenly or not state.cluster)  # registers of a thread
     fit = min(3 if state.unit else (1024 if few else 512) // state.thread_count, SHARED // max(used, 1))
     resident = 1 if state.persistent else max(1, fit)
-    copies = 0.0
+    copied = copies = 0.0
     for length, load in zip((rows, columns), loads(_sum(one)), strict=True):
         copies += length * 16 / _width(state, load.array, sizes) / state.thread_count
+        is_shared = state.multicast is not None and state.multicast.array == load.array
+        copied += length / (state.together() if is_shared else 1)
     stored = min(_width(state, name, sizes) for name in state.algorithm.outputs)
     return Block(
         rows,
@@ -216,6 +225,7 @@ def _block(one: Schedule, sizes: Mapping[str, int]) -> tuple[Block, str]:
         resident,
         state.cluster_blocks,
         evenly,
+        copied,
         copies,
         stored,
     ), axis
