@@ -20,6 +20,7 @@ MOST_STAGES = 14
 BLOCKS = 2  # that an SM has at a time, at most
 MOST_PADDED = 1.15  # times as many columns that blocks of a cluster copy as they multiply
 FEW = 8  # rows of A are few where B has so many times as many columns
+MOST_HINTED = 300_000_000  # bytes of B, six times what L2 holds: what is larger is read 5 % slower with hints
 IN_TURNS_COLUMNS = 128, 160, 192
 IN_PARTS = tuple((1, 1, split_k, True) for split_k in (2, 3, 4))
 WAYS = (  # blocks of a cluster, how many are side by side, blocks that share k, and whether those are a cluster
@@ -90,6 +91,11 @@ class Problem:
     size: int = 2  # bytes of an element of A and B
     out_size: int = 2  # bytes of an element of D
     gated: bool = False  # B is two matrices, each of half of the columns, as D is: what their products make together
+
+    @property
+    def right_bytes(self) -> int:
+        """Bytes of B."""
+        return self.size * self.n * self.k
 
     @property
     def steps(self) -> int:
@@ -229,11 +235,11 @@ def shapes(problem: Problem) -> Iterator[Shape]:
 
 
 def hints(problem: Problem, shape: Shape, rows: int = 1) -> tuple[str, str]:
-    """What L2 does with the operands: where there are few rows, A is read by all blocks.
+    """What L2 does with the operands: where there are few rows, A is read by all blocks, unless B is very large.
 
     B is read once where there are so many rows of tiles at most, and again by others if there are more.
     """
-    if FEW * problem.m > problem.n:
+    if FEW * problem.m > problem.n or problem.right_bytes > MOST_HINTED:
         return "", ""
     is_once = problem.m <= rows * shape.covered[1 if shape.swap_ab else 0]
     found = "evict_last", "evict_first" if is_once else ""

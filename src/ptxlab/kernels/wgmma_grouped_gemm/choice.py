@@ -23,6 +23,11 @@ class Grouped(Problem):
 
     groups: int = 1
 
+    @property
+    def right_bytes(self) -> int:
+        """Bytes of the matrices of groups that have rows."""
+        return min(self.groups, self.m) * super().right_bytes
+
     def tiles(self, shape: Shape) -> int:
         """As many tiles as may be expected: the last one of a group is half empty in the mean."""
         rows, columns = reversed(shape.covered) if shape.swap_ab else shape.covered
