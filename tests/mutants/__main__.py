@@ -10,20 +10,16 @@ them: their source may have changed since. `--evidence FILE...` joins files into
 
 With `--reached FILE...` (see `tests/mutants/reached.py`) a mutant is run against those of these tests that reach its
 line, the nearest files first: seconds in place of minutes. Where none does, since the line is run as its module is
-imported or is machine code, it is run against all files, as without.
+imported, it is run against all of them, as without. What a copy of the repository keeps of machine code is in
+`tests/mutants/trees.py`.
 """
 
 import argparse
-import hashlib
 import json
 import os
 import random
-import resource
-import shutil
 import signal
-import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -38,8 +34,8 @@ from typing import Any
 from tests.mutants.near import Tests
 from tests.mutants.reached import Reached
 from tests.mutants.sites import Site, sites
+from tests.mutants.trees import ROOT, Ended, Tree, share_cache, stop
 
-ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = ROOT / "evidence" / "source_mutants.json"
 JUDGED = Path(__file__).with_name("judged.json")
 # The tests of a package: what runs it. Semantics of `isa` are run by the emulator, its forms by the rules, and `device`
@@ -75,17 +71,23 @@ DEFAULT = "check debug device emulate flow isa trace"
 # How many seconds of tests are run first, before the rest is collected; and a file of more than so many is of the rest.
 FIRST = 12
 SHORT = 6
-LONGEST = 180  # seconds of one test, the first of which may have to compile the emulator
+LONGEST = 180  # seconds of one test without any change, the first of which may have to compile the emulator
+# What takes more than so many times its seconds has no end; the runtime that is compiled first is in the others.
+TIMES = 4
+OTHERS = 30
 FIRST_PASSED = "passed the first tests"
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".mypy_cache", ".ruff_cache", "node_modules")
 
 
 @dataclass
 class Baseline:
-    """How the tests end without any change: those that pass, by file, and the seconds of each file."""
+    """How the tests end without any change: the seconds of those that pass."""
 
-    seconds: dict[str, float] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=dict)
     failing: list[str] = field(default_factory=list)
+
+    def of(self, files: set[str]) -> list[str]:
+        """The tests of these files that pass."""
+        return [test for test in self.seconds if test.partition("::")[0] in files]
 
 
 @dataclass(order=True)
@@ -98,82 +100,6 @@ class Turn:
     cpu: float = field(compare=False)  # what was spent on it before
 
 
-@dataclass
-class Ended:
-    """How a run of pytest ended: its status, None when it took too long, and how each test ended."""
-
-    status: int | None
-    tests: list[tuple[str, str, float]]
-    cpu: float
-
-    @property
-    def is_passed(self) -> bool:
-        return self.status in (0, 5)  # 5: all tests were left out
-
-    @property
-    def count(self) -> int:
-        return sum(what == "started" for _, what, _ in self.tests)
-
-
-@dataclass
-class Tree:
-    """A copy of the repository that one process changes and tests."""
-
-    folder: Path
-    scratch: Path
-    patience: float
-
-    def test(self, files: list[str], *options: str, seconds: float, only: list[str] | None = None) -> Ended:
-        """Run pytest for at most so many seconds; of the files perhaps only these tests, in this order."""
-        said = self.scratch / f"{self.folder.name}.jsonl"
-        said.unlink(missing_ok=True)
-        others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path != str(ROOT / "src")]
-        path = os.pathsep.join(map(str, (self.folder / "src", self.folder, *filter(None, others))))
-        environment = {**os.environ, "PYTHONPATH": path, "MUTANTS_FILE": str(said), "CUDA_VISIBLE_DEVICES": ""}
-        environment["MUTANTS_SECONDS"] = str(LONGEST * self.patience)
-        if only is not None:
-            environment["MUTANTS_ONLY"] = str(self.scratch / f"{self.folder.name}.only")
-            Path(environment["MUTANTS_ONLY"]).write_text("\n".join(only))
-        environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OMP_NUM_THREADS": "1"}
-        plugins = ["-p", "_hypothesis_pytestplugin", "-p", "tests.mutants.watch", "-p", "no:cacheprovider"]
-        command = [sys.executable, "-m", "pytest", "-q", *plugins, *options, *files]
-        # Where it is started with Ctrl-C ignored, too, and with less memory than the machine has for all of them.
-        process = subprocess.Popen(
-            command, cwd=self.folder, env=environment, start_new_session=True, preexec_fn=_limit,
-            stdin=subprocess.DEVNULL, stdout=(self.scratch / f"{self.folder.name}.txt").open("w"),
-            stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        timer = threading.Timer(max(1.0, seconds), _kill, [process.pid])
-        timer.start()
-        _, status, used = os.wait4(process.pid, 0)
-        is_late = not timer.is_alive()
-        timer.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
-        _kill(process.pid)  # what it has started
-        lines = said.read_text().splitlines() if said.exists() else []
-        tests = [tuple(json.loads(line)) for line in lines]
-        return Ended(None if is_late else process.returncode, tests, used.ru_utime + used.ru_stime)
-
-    def keep_cache(self) -> None:
-        """Machine code is found by a digest of the source that it was made from: the tests need not empty the cache."""
-        digest = hashlib.sha256()
-        for file in sorted((self.folder / "src").rglob("*.py")):
-            digest.update(f"{file} ".encode() + file.read_bytes())
-        folder = self.folder / ".pytest_cache" / "ptxlab"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / "sources.txt").write_text(digest.hexdigest())
-
-
-def _kill(group: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
-
-
-def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_DATA, (12 << 30, 12 << 30))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def main(arguments: list[str]) -> int:
     options = _options(arguments)
     if options.evidence:
@@ -182,24 +108,25 @@ def main(arguments: list[str]) -> int:
     out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     wanted = list(_wanted(options))
+    for reason in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(reason, stop)
     with ThreadPoolExecutor(options.processes) as pool:
-        trees = list(pool.map(lambda number: _copy(options, number), range(options.processes)))
+        trees = list(pool.map(lambda number: Tree.copy(Path(options.scratch), number), range(options.processes)))
         files = sorted({file for site in dict(wanted).values() for file in files_of(site.package)})
         kept = Path(options.baseline)
-        reached = Reached(options.reached) if options.reached else None
-        if reached is not None:
-            kept, baseline = out / "baseline.json", _measured(reached)
-        else:
-            baseline = Baseline(**json.loads(kept.read_text())) if kept.is_file() else _measure(pool, trees, files)
+        baseline = Baseline(**json.loads(kept.read_text())) if kept.is_file() else _measure(pool, trees, files)
         for file in (kept, out / "baseline.json"):
             file.write_text(json.dumps(vars(baseline), indent=1))
         print(f"{sum(baseline.seconds.values()):.0f} s of tests, left out: {len(baseline.failing)}", flush=True)
-        _share_cache(trees)
+        if not baseline.seconds:
+            sys.exit("no test passes without a change")
+        share_cache(trees)
         queue: PriorityQueue[Turn] = PriorityQueue()
         passed = {_key(one): one["cpu"] for name in options.done for one in _lines(name) if _is_open(one)}
         for number, site in wanted:
             queue.put(Turn(_key(_shown(site)) in passed, number, site, passed.get(_key(_shown(site)), 0.0)))
-        found = pool.map(lambda tree: _judge_all(tree, queue, baseline, reached, out / "mutants.jsonl", end), trees)
+        run = Run(baseline, Reached(options.reached), out / "mutants.jsonl", end, options.patience)
+        found = pool.map(lambda tree: run.judge_all(tree, queue), trees)
         print(f"{sum(found)} of {len(wanted)} were judged")
     return 0
 
@@ -280,15 +207,6 @@ def _tests(package: str) -> Tests:
     return Tests(ROOT, files_of(package))
 
 
-def _copy(options: argparse.Namespace, number: int) -> Tree:
-    scratch = Path(options.scratch)
-    folder = scratch / f"tree{number}"
-    if folder.exists():
-        shutil.rmtree(folder)
-    shutil.copytree(ROOT, folder, ignore=LEFT_OUT, symlinks=True)
-    return Tree(folder, scratch, options.patience)
-
-
 def _measure(pool: ThreadPoolExecutor, trees: list[Tree], files: list[str]) -> Baseline:
     """Run all tests without any change."""
     baseline, queue = Baseline(), Queue[str]()
@@ -300,13 +218,13 @@ def _measure(pool: ThreadPoolExecutor, trees: list[Tree], files: list[str]) -> B
         with suppress(Empty):
             while True:
                 part = queue.get_nowait()
-                ended = tree.test([part], seconds=400)
-                for test, what, seconds in ended.tests:
-                    if what == "ended":
-                        baseline.seconds[test.partition("::")[0]] += seconds
+                ended = tree.test([part], seconds=400, longest=LONGEST, only=None)
                 last = {test: what for test, what, _ in ended.tests}
-                baseline.failing += {test for test, what, _ in ended.tests if what == "failed"}
-                baseline.failing += [test for test, what in last.items() if what == "started"]
+                failing = {test for test, what, _ in ended.tests if what == "failed"}
+                failing |= {test for test, what in last.items() if what == "started"}
+                ended_well = {test: seconds for test, what, seconds in ended.tests if what == "ended"}
+                baseline.seconds |= {test: seconds for test, seconds in ended_well.items() if test not in failing}
+                baseline.failing += sorted(failing)
                 if ended.status not in (0, 1, 5):
                     print(f"{part}: pytest ended with {ended.status}", flush=True)
 
@@ -314,107 +232,90 @@ def _measure(pool: ThreadPoolExecutor, trees: list[Tree], files: list[str]) -> B
     return baseline
 
 
-def _share_cache(trees: list[Tree]) -> None:
-    """What one process has compiled, or asked ptxas, need not be done by another."""
-    caches = [tree.folder / ".pytest_cache" / "ptxlab" for tree in trees]
-    for cache_ in caches:
-        for file in cache_.iterdir() if cache_.exists() else ():
-            for other in caches:
-                if file.is_file() and not (other / file.name).exists():
-                    other.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    shutil.copy2(file, other / file.name)
+@dataclass
+class Run:
+    """What each process needs for judging mutants, until the `end`."""
+
+    baseline: Baseline
+    reached: Reached
+    out: Path
+    end: float
+    patience: float = 1
+
+    def judge_all(self, tree: Tree, queue: "PriorityQueue[Turn]") -> int:
+        """Judge mutants as they come, and say how many."""
+        count = 0
+        with suppress(Empty):
+            while time.monotonic() < self.end - 5:
+                turn = queue.get_nowait()
+                record = self._judge(tree, turn)
+                if record is None:
+                    break
+                with self.out.open("a") as file:
+                    file.write(json.dumps({"number": turn.number, **record}) + "\n")
+                print(turn.number, record["outcome"], turn.site.file, turn.site.line, record.get("by", ""), flush=True)
+                if _is_open(record):
+                    queue.put(Turn(True, turn.number, turn.site, float(str(record["cpu"]))))
+                else:
+                    count += 1
+        return count
+
+    def _judge(self, tree: Tree, turn: Turn) -> dict[str, object] | None:
+        """What comes of a mutant; None where there was no time for it."""
+        path = tree.folder / turn.site.file
+        source = path.read_bytes()
+        changed = turn.site.apply(source)
+        record: dict[str, object] = {"file": turn.site.file, "line": turn.site.line, **turn.site.show(source)}
+        try:
+            compile(changed, turn.site.file, "exec")
+        except SyntaxError:
+            return record | {"outcome": "no program", "cpu": 0}
+        tests = self.chosen(turn)
+        if not tests:
+            return record | {"tests": 0, "cpu": turn.cpu, "outcome": "survived" if turn.is_last else FIRST_PASSED}
+        # Machine code that is made again takes its time; what takes much longer than that has no end.
+        seconds = [self.baseline.seconds[test] for test in tests]
+        limit = self.patience * (OTHERS + TIMES * sum(seconds))
+        longest = self.patience * (OTHERS + TIMES * max(seconds))
+        left = self.end - time.monotonic()
+        files = [*dict.fromkeys(test.partition("::")[0] for test in tests)]
+        try:
+            path.write_bytes(changed)
+            ended = tree.test(
+                files, "-x", seconds=min(limit, left), longest=longest, changed=turn.site.file, only=tests
+            )
+        finally:
+            path.write_bytes(source)
+        if ended.status is None and left < limit:
+            return None
+        record |= {"tests": ended.count, "cpu": round(turn.cpu + ended.cpu, 1)}
+        if ended.is_passed:
+            return record | {"outcome": "survived" if turn.is_last else FIRST_PASSED}
+        return record | _noticed(ended)
+
+    def chosen(self, turn: Turn) -> list[str]:
+        """The tests that a mutant is run against first, or all others: the nearest files first."""
+        near = {file: number for number, file in enumerate(_tests(turn.site.package).order(turn.site))}
+        known = self.baseline.of(set(near))
+        reaching = {*self.reached(turn.site.file, turn.site.line)}.intersection(known)
+        tests = [test for test in known if not reaching or test in reaching or test not in self.reached.seconds]
+        first, seconds = dict[str, None](), 0.0
+        for test in sorted(tests, key=lambda test: near[test.partition("::")[0]]):
+            if seconds < FIRST and self.baseline.seconds[test] < SHORT:
+                first[test] = None
+                seconds += self.baseline.seconds[test]
+        return [test for test in tests if test not in first] if turn.is_last else list(first)
 
 
-def _measured(reached: Reached) -> Baseline:
-    """The seconds of files whose tests are known one by one."""
-    baseline = Baseline()
-    for test, seconds in reached.seconds.items():
-        baseline.seconds[test.partition("::")[0]] += seconds
-    return baseline
-
-
-def _judge_all(
-    tree: Tree, queue: "PriorityQueue[Turn]", baseline: Baseline, reached: Reached | None, out: Path, end: float
-) -> int:
-    count = 0
-    with suppress(Empty):
-        while time.monotonic() < end - 5:
-            turn = queue.get_nowait()
-            record = _judge(tree, turn, baseline, reached, end)
-            if record is None:
-                break
-            with out.open("a") as file:
-                file.write(json.dumps({"number": turn.number, **record}) + "\n")
-            print(turn.number, record["outcome"], turn.site.file, turn.site.line, record.get("by", ""), flush=True)
-            if _is_open(record):
-                queue.put(Turn(True, turn.number, turn.site, float(str(record["cpu"]))))
-            else:
-                count += 1
-    return count
+def _noticed(ended: Ended) -> dict[str, object]:
+    by, what, _ = ended.tests[-1] if ended.tests else ("the start of pytest", "failed", 0)
+    if ended.status is None or (ended.status > 0 and what == "started"):
+        return {"outcome": "endless", "by": by}
+    return {"outcome": "crashed" if ended.status < 0 else "killed", "by": by}
 
 
 def _is_open(record: dict[str, Any]) -> bool:
     return bool(record["outcome"] == FIRST_PASSED)
-
-
-def _judge(tree: Tree, turn: Turn, baseline: Baseline, reached: Reached | None, end: float) -> dict[str, object] | None:
-    """What comes of a mutant; None where there was no time for it."""
-    path = tree.folder / turn.site.file
-    source = path.read_bytes()
-    changed = turn.site.apply(source)
-    record: dict[str, object] = {"file": turn.site.file, "line": turn.site.line, **turn.site.show(source)}
-    try:
-        compile(changed, turn.site.file, "exec")
-    except SyntaxError:
-        return record | {"outcome": "no program", "cpu": 0}
-    only = _reaching(turn, reached) if reached is not None else None
-    files = _nearest(turn, baseline) if only is None else [*dict.fromkeys(test.partition("::")[0] for test in only)]
-    if not files:
-        return record | {"tests": 0, "cpu": turn.cpu, "outcome": "survived" if turn.is_last else FIRST_PASSED}
-    skipped = [f"--deselect={test}" for test in baseline.failing if test.startswith(tuple(files))]
-    # Machine code that is made again takes its time; what takes much longer than that has no end.
-    limit = tree.patience * (300 + 3 * sum(baseline.seconds.get(file, 1) for file in files))
-    left = end - time.monotonic()
-    try:
-        path.write_bytes(changed)
-        tree.keep_cache()
-        ended = tree.test(files, "-x", *skipped, seconds=min(limit, left), only=only)
-    finally:
-        path.write_bytes(source)
-    if ended.status is None and left < limit:
-        return None
-    record |= {"tests": ended.count, "cpu": round(turn.cpu + ended.cpu, 1)}
-    if ended.is_passed:
-        return record | {"outcome": "survived" if turn.is_last else FIRST_PASSED}
-    by, what, _ = ended.tests[-1] if ended.tests else ("the start of pytest", "failed", 0)
-    is_endless = ended.status is None or (ended.status > 0 and what == "started")
-    outcome = "endless" if is_endless else "crashed" if ended.status < 0 else "killed"
-    return record | {"outcome": outcome, "by": by}
-
-
-def _nearest(turn: Turn, baseline: Baseline) -> list[str]:
-    """The tests that a mutant is run against first, or all others."""
-    files = _tests(turn.site.package).order(turn.site)
-    first, seconds = [], 0.0
-    for file in files:
-        if seconds < FIRST and baseline.seconds.get(file, 1) < SHORT:
-            first.append(file)
-            seconds += baseline.seconds.get(file, 1)
-    return [file for file in files if file not in first] if turn.is_last else first
-
-
-def _reaching(turn: Turn, reached: Reached) -> list[str] | None:
-    """The tests that reach the line of a mutant which are run first, or all others; None where no test does."""
-    near = {file: number for number, file in enumerate(_tests(turn.site.package).order(turn.site))}
-    tests = [test for test in reached(turn.site.file, turn.site.line) if test.partition("::")[0] in near]
-    if not tests:
-        return None
-    first, seconds = [], 0.0
-    for test in sorted(tests, key=lambda test: near[test.partition("::")[0]]):
-        if seconds < FIRST and reached.seconds[test] < SHORT:
-            first.append(test)
-            seconds += reached.seconds[test]
-    return [test for test in tests if test not in first] if turn.is_last else first
 
 
 def _write_evidence(names: list[str]) -> int:

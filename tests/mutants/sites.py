@@ -65,7 +65,7 @@ class Site:
 
 def sites(root: Path, packages: list[str]) -> list[Site]:
     """All places of these packages of `root/src/ptxlab`, in the order of their files."""
-    found = []
+    found: list[Site] = []
     for package in packages:
         for file in sorted((root / "src/ptxlab" / package).rglob("*.py")):
             found += _Finder(str(file.relative_to(root)), file.read_bytes()).find()

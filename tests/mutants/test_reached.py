@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import DEFAULT, ROOT, TESTS, Turn, _reaching, files_of
+from tests.mutants.__main__ import DEFAULT, TESTS, Baseline, Run, Turn, files_of
 from tests.mutants.reached import Reached
 from tests.mutants.sites import Site
+from tests.mutants.trees import ROOT
 
 FILE = "src/ptxlab/flow/ranges.py"
 
@@ -19,14 +20,27 @@ def reached(folder: Path, seconds: dict[str, float]) -> Reached:
 
 
 @pytest.mark.parametrize(
-    ("is_last", "expected"), [(False, ["test_ranges.py::a"]), (True, ["test_symbolic.py::b", "test_symbolic.py::c"])]
+    ("line", "is_last", "expected"),
+    [
+        (7, False, ["test_ranges.py::a"]),
+        (7, True, ["test_symbolic.py::b", "test_symbolic.py::c"]),
+        (8, False, ["test_ranges.py::a", "test_ranges.py::d"]),  # no test reaches it
+        (8, True, ["test_symbolic.py::b", "test_symbolic.py::c"]),
+    ],
 )
-def test_the_nearest_tests_are_run_first(tmp_path: Path, is_last: bool, expected: list[str]) -> None:
+def test_the_nearest_tests_are_run_first(tmp_path: Path, line: int, is_last: bool, expected: list[str]) -> None:
     seconds = {"symbolic.py::b": 6.5, "symbolic.py::c": 7.0, "ranges.py::a": 5.9}  # those of more than 6 are not first
-    found = reached(tmp_path, {f"tests/flow/test_{name}": one for name, one in seconds.items()})
-    turn = Turn(is_last, 0, Site(FILE, 7, 0, 1, "x"), 0.0)
-    assert _reaching(turn, found) == [f"tests/flow/{name}" for name in expected]
-    assert _reaching(Turn(is_last, 0, Site(FILE, 8, 0, 1, "x"), 0.0), found) is None
+    known = {f"tests/flow/test_{name}": one for name, one in seconds.items()}
+    found = reached(tmp_path, known)
+    found.seconds["tests/flow/test_ranges.py::d"] = 1.0
+    run = Run(Baseline(found.seconds), found, tmp_path / "out", 0)
+    assert run.chosen(Turn(is_last, 0, Site(FILE, line, 0, 1, "x"), 0.0)) == [f"tests/flow/{name}" for name in expected]
+
+
+def test_lines_that_only_the_first_test_of_a_process_reaches_are_reached_by_none(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps({"seconds": {"a": 1, "b": 1}, "lines": {FILE: {"3": [0], "4": [0, 1]}}}))
+    assert [Reached([str(file)])(FILE, line) for line in (3, 4)] == [[], ["a", "b"]]
 
 
 def test_every_package_has_tests() -> None:
