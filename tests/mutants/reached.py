@@ -28,7 +28,10 @@ SOURCE = ROOT / "src/ptxlab"
 
 
 class Reached:
-    """The tests that reach each line, and their seconds, by the files that `Recorder` has written."""
+    """The tests that reach each line, and their seconds, by the files that `Recorder` has written.
+
+    What a process does that a test starts is not known: such tests are not among these.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
         self.seconds: dict[str, float] = {}
@@ -38,7 +41,7 @@ class Reached:
             read = json.loads(Path(name).read_text())
             tests = list(read["seconds"])
             self._first.update(tests[:1])
-            self.seconds.update(read["seconds"])
+            self.seconds.update((test, read["seconds"][test]) for test in tests if test not in read["starting"])
             for file, lines in read["lines"].items():
                 for line, numbers in lines.items():
                     self._lines.setdefault((file, int(line)), []).extend(tests[number] for number in numbers)
@@ -92,9 +95,10 @@ class Recorder:
 
         self.file = Path(os.environ["REACHED_FILE"])
         self.seconds: dict[str, float] = {}
-        self.last = ""
+        self.last = self.current = ""
         self.statements = Statements()
         self.run: dict[str, list[int]] = {}
+        self.starting: dict[str, None] = {}
         self.coverage = coverage.Coverage(data_file=None, source=[str(SOURCE)], config_file=False, messages=False)
         self.coverage.start()
 
@@ -103,9 +107,14 @@ class Recorder:
         """Watch native code, which is made in this process; and import what no test is to be taken for."""
         os.environ["PTXLAB_CACHE"] = ""
         self.statements.watch()
+        sys.addaudithook(self._heard)
         for package in os.environ["REACHED_PACKAGES"].split(","):
             for module in walk_packages([str(SOURCE / package)], f"ptxlab.{package}."):
                 import_module(module.name)
+
+    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "subprocess.Popen" and self.current and not _is_compiling(arguments[1]):
+            self.starting[self.current] = None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item):  # type: ignore[no-untyped-def]
@@ -113,6 +122,7 @@ class Recorder:
         if self.last != item.nodeid.partition("::")[0]:
             self.last = item.nodeid.partition("::")[0]
             _forget()
+        self.current = item.nodeid
         self.coverage.switch_context(item.nodeid)
         self.statements.take()
         started = time.monotonic()
@@ -139,7 +149,13 @@ class Recorder:
                 for line in range(first, last + 1):
                     known.setdefault(line, set()).add(numbers[test])
         shown = {file: {line: sorted(all) for line, all in known.items() if all} for file, known in lines.items()}
-        self.file.write_text(json.dumps({"seconds": self.seconds, "lines": shown}))
+        self.file.write_text(json.dumps({"seconds": self.seconds, "starting": [*self.starting], "lines": shown}))
+
+
+def _is_compiling(command: Sequence[Any]) -> bool:
+    """Whether a process does nothing but turn texts into others: LLVM, ptxas, nvcc."""
+    words = " ".join(map(str, command))
+    return "ptxlab.native.apart" in words or Path(str(command[0])).name in ("ptxas", "nvdisasm", "nvcc", "cuobjdump")
 
 
 def _forget() -> None:
