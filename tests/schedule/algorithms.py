@@ -330,11 +330,24 @@ def experts(a: bf16["m", "k"], b: bf16["e", "n", "k"], which: s32["g"], c: bf16[
         c[h, i, j] = sum(a[i, x] * b[which[h], j, x] for x in range(k))
 
 
+@algorithm
+def pointwise(a: bf16["m", "k"], b: bf16["g", "k", "n"], c: bf16["g", "m", "n"]):
+    for h, i, j in grid(g, m, n):
+        c[h, i, j] = max(sum(a[i, x] * b[h, x, j] for x in range(k)), 0.0)
+
+
+@algorithm
+def upsample(x: f32["m", "n"], y: f32["2 * m", "3 * n"]):
+    for i, j in grid(m, n):
+        for p, q in grid(2, 3):
+            y[2 * i + p, 3 * j + 2 - q] = x[i, j] * (p + 1)
+
+
 ALGORITHMS = [
     matmul, matmul_by_columns, matmul_of_halves, linear, batched, gemv, gemv_transposed, scale, gelu, add_rows,
     transpose, reverse, row_sum, row_range, column_mean, softmax, rms_norm, layer_norm, convolution, convolution_same,
     causal_sums, linear_of_eights, nearest, gemv_of_bytes, product_of_bytes, limited, depthwise, adam,
     products, gated, largest, embedding, bags, ragged_sums, product_of_experts, permuted,
-    experts,
+    experts, pointwise, upsample,
 ]  # fmt: skip
 NEED_STEPS = [centred, linear_of_fours, log_sum, weighted, attention, causal]  # one thread alone does not compute these

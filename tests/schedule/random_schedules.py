@@ -32,12 +32,13 @@ from tests.schedule.algorithms import (
     linear_of_fours,
     log_sum,
     matmul_of_halves,
+    pointwise,
     products,
     weighted,
 )
 
 PRODUCTS, ONLINE = (
-    (matmul_of_halves, linear, linear_of_eights, products, experts),
+    (matmul_of_halves, linear, linear_of_eights, products, experts, pointwise),
     (log_sum, weighted, attention, causal),
 )
 ATTENTION = (attention, causal)
@@ -139,7 +140,7 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
     columns = chance.choice((8, 16, 24, 32, 64) if unit != "tcgen05" else (16, 32, 48, 64))
     columns = 128 if fours else columns
     attempt("tile", i=rows * chance.choice((1, 1, 2)), j=columns * chance.choice((1, 1, 2)))
-    attempt("blocks", *(("h", "i", "j") if made.algorithm in (products, experts) else ()))
+    attempt("blocks", *(("h", "i", "j") if "h" in made.algorithm.axes else ()))
     if attempt("tile", i=rows, j=columns):
         attempt("threads")
     depths = (64, 128, 256) if fours else (32, 64, 128) if eights else (16, 32, 64)

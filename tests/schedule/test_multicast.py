@@ -9,6 +9,7 @@ import pytest
 from ptxlab.report import PtxError
 from ptxlab.schedule import Schedule, launching, schedule
 from tests.schedule import test_tcgen05
+from tests.schedule.algorithms import pointwise
 from tests.schedule.removals import missed
 from tests.schedule.test_tensor import linear
 
@@ -38,6 +39,15 @@ def test_a_cluster_has_all_of_its_blocks():
     assert (launch.grid, launch.cluster) == ((4,), (2, 1, 1))
     assert "multicast::cluster" in str(launch.kernel)
     assert s.check(seeds=1, symbolic=False, m=136, n=40, k=56)
+
+
+def test_weights_that_all_products_share():
+    """Blocks beside each other in the last loop that an array does not depend on share it: here not those over `h`."""
+    s = schedule(pointwise).tile(i=64, j=32).blocks("h", "i", "j").tile(i=64, j=32).threads().tile(x=16)
+    s.tensorize("wgmma").stage("a", swizzle="32B").stage("b", swizzle="64B").pipeline(stages=2, by="tma").specialize()
+    s.raster(2).multicast("a", 2)
+    launch = s.launch_of(*s.arguments({"m": 70, "n": 72, "k": 24, "g": 3}))
+    assert (launch.grid, launch.cluster) == ((3 * 2 * 4,), (2, 1, 1))  # of four columns of tiles, one is beyond
 
 
 @pytest.mark.bulk

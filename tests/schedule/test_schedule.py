@@ -332,6 +332,11 @@ def ambiguous(x: f32["n"], y: f32["n"]):
         y[i] = x[j]
 
 
+def overlapping(x: f32["n"], y: f32["2 * n + 1"]):
+    for i, p in grid(n, 3):
+        y[2 * i + p] = x[i]
+
+
 def beyond(x: f32["n"], y: f32["n"]):
     for i in range(n):
         y[i] = x[i + 1]
@@ -363,6 +368,7 @@ def unknown(x: f32["n"]):
     [
         (carried, "carries a dependence", "x[i] = x[i - 1] + 1.0"),
         (ambiguous, "several iterations of `j` write one element of `y`", "y[i] = x[j]"),
+        (overlapping, "several iterations of `i` write one element of `y`", "y[2 * i + p] = x[i]"),
         (beyond, "out of bounds: the index is i + 1, the extent n", "y[i] = x[i + 1]"),
         (unbounded, "not part of an algorithm", "while True:"),
         (squared, "not a sum of loop variables", "y[i] = x[i * i]"),

@@ -415,6 +415,16 @@ def _text(node: ast.AST) -> str:
     return ast.unparse(node).partition("\n")[0]
 
 
+def _told_apart(found: Algorithm, index: Linear) -> frozenset[str]:
+    """The axes of an index of which no two iterations have the same: each step is more than all smaller ones reach."""
+    reach = Linear()
+    for axis, coefficient in sorted(index.terms, key=lambda term: abs(term[1])):
+        if not reach.is_constant or abs(coefficient) <= reach.constant:
+            return frozenset()
+        reach += (found.axes[axis] - 1) * abs(coefficient)
+    return index.names
+
+
 def _check_stores(found: Algorithm) -> None:
     """Refuse an algorithm whose iterations depend on each other."""
     reduces = any(isinstance(one, Reduce) for one in found.statements)
@@ -423,11 +433,9 @@ def _check_stores(found: Algorithm) -> None:
             continue
         # Where each thread has iterations of its own, it may read an element before it writes it.
         before = [] if reduces else [other for other in found.statements[:number] if other.axes == one.axes]
-        alone = {
-            next(iter(index.names & set(one.axes))) for index in one.index if len(index.names & set(one.axes)) == 1
-        }
+        apart = set().union(*(_told_apart(found, index.only(one.axes)) for index in one.index))
         for axis in one.axes:
-            if axis not in alone:
+            if axis not in apart:
                 found.refuse(
                     "not-an-algorithm",
                     f"several iterations of `{axis}` write one element of `{one.array}`",

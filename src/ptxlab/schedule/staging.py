@@ -223,7 +223,8 @@ def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]
                 low, high = low + min(reach, 0), high + max(reach, 0)
             bounds.append((origin, low, high))
         if len({origin for origin, _, _ in bounds}) > 1:
-            state.refuse("illegal-step", f"accesses to `{stage.array}` do not move together, so that no box holds them")
+            said = f"accesses to `{stage.array}` do not move together, so that no box holds them"
+            state.refuse("illegal-step", said, "give the array a second time, by another name")
         low = min(bound[1] for bound in bounds)
         boxes.append((bounds[0][0] + low, max(bound[2] for bound in bounds) - low + 1))
     guarded = tuple(

@@ -9,7 +9,7 @@ from ptxlab.schedule.steps.cluster import MOST_BLOCKS
 
 
 def multicast(state: State, array: str, blocks: int = 2) -> State:
-    """Blocks whose tiles are beside each other in the loop that the array does not depend on form a cluster."""
+    """Blocks whose tiles are beside each other in the last loop that the array does not depend on form a cluster."""
     if not state.specialized:
         state.refuse("illegal-step", "no warp of its own copies", "`specialize` first")
     if not state.group:
@@ -22,6 +22,6 @@ def multicast(state: State, array: str, blocks: int = 2) -> State:
     if array not in copied:
         state.refuse("illegal-step", f"`{array}` is not copied by TMA", f"these are: {', '.join(copied)}")
     parts = [name for name in state.blocks if state.part(name).axis not in state.indexing(array)]
-    if len(parts) != 1:
+    if not parts:
         state.refuse("illegal-step", f"no two blocks read the same of `{array}`")
-    return replace(state, multicast=MulticastCopy(array, blocks, parts[0], len(state.steps)), tiled=())
+    return replace(state, multicast=MulticastCopy(array, blocks, parts[-1], len(state.steps)), tiled=())

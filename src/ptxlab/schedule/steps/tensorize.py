@@ -162,9 +162,11 @@ def _matched(state: State, one: Reduce, unit: str) -> Tensor | str:
     if len(one.over) != 1:
         return f"is over {len(one.over)} loops"
     if left.array == right.array:
-        return f"multiplies `{left.array}` with itself"
-    own = [[axis for axis in one.axes if any(axis in index.names for index in load.index)] for load in (left, right)]
-    alone = [[axis for axis in own[n] if axis not in own[1 - n]] for n in range(2)]
+        return f"multiplies `{left.array}` with itself: give it a second time, by another name"
+    alone = [
+        [axis for axis in one.axes if any(axis in index.names for index in own.index[-2:]) and axis not in other.names]
+        for own, other in ((left, right), (right, left))
+    ]
     if len(alone[0]) != 1 or len(alone[1]) != 1:
         return "does not have one loop over rows and one over columns"
     if one.axes.index(alone[0][0]) > one.axes.index(alone[1][0]):
