@@ -415,7 +415,7 @@ def _text(node: ast.AST) -> str:
     return ast.unparse(node).partition("\n")[0]
 
 
-def _told_apart(found: Algorithm, index: Linear) -> frozenset[str]:
+def _apart(found: Algorithm, index: Linear) -> frozenset[str]:
     """The axes of an index of which no two iterations have the same: each step is more than all smaller ones reach."""
     reach = Linear()
     for axis, coefficient in sorted(index.terms, key=lambda term: abs(term[1])):
@@ -433,7 +433,7 @@ def _check_stores(found: Algorithm) -> None:
             continue
         # Where each thread has iterations of its own, it may read an element before it writes it.
         before = [] if reduces else [other for other in found.statements[:number] if other.axes == one.axes]
-        apart = set().union(*(_told_apart(found, index.only(one.axes)) for index in one.index))
+        apart = set().union(*(_apart(found, index.only(one.axes)) for index in one.index))
         for axis in one.axes:
             if axis not in apart:
                 found.refuse(
