@@ -5,8 +5,10 @@
 
 A kernel that is proved is launched with several grids, sizes and schedules, with all detectors, and its smallest
 launches are explored: all schedules that differ, up to a limit. A mutant of a proved kernel loses a barrier or a wait,
-or has another address, mask, comparison or limit. One that is proved too is run in the same way: where no run goes
-wrong it is counted as equivalent, with its change, for a person to read.
+or has another address, mask, comparison or limit. All mutants are run in the same way, too, whether they are proved or
+not. Where a run goes wrong, what was changed was needed, and the mutant must not be proved. Of a mutant that is proved
+the reason is written: that in each of these launches no schedule goes wrong, and whether it then leaves in memory what
+the kernel does that it was made of, so that no thread needs what was changed, or has other values in the same places.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from collections import Counter
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,11 +72,31 @@ CHANGES = [
 ]
 
 
+class Runs(NamedTuple):
+    """What came of launches under a few schedules; of the small ones, under all, up to a limit."""
+
+    wrong: str | None
+    launches: int = 0
+    schedules: int = 0
+    """Of launches that were explored: those that differ, up to a limit."""
+    is_complete: bool = False
+    """Whether none is missing."""
+    left: tuple[bytes, ...] = ()
+    """What the launches left in memory."""
+
+
 def wrong_run(text: str, schedules: int = 2, explored: int = 100, is_initialized: bool = False) -> str | None:
-    """What goes wrong in some launch, under a few schedules; in the small ones, under all, up to a limit."""
+    """What goes wrong in some launch."""
+    return runs(text, schedules, explored, is_initialized).wrong
+
+
+def runs(text: str, schedules: int = 2, explored: int = 100, is_initialized: bool = False) -> Runs:
+    """Launch a kernel until something goes wrong."""
     kernel = ptxlab.parse(used(text) if is_initialized else text)["kernel"]
     block = [int(extent) for hit in re.finditer(r"\.reqntid (.*)", text) for extent in hit[1].split(",")]
     cluster = 2 if ".reqnctapercluster 2" in text else 1
+    launches = executions = 0
+    is_complete, left = True, list[bytes]()
     for grid, n in ((grid * cluster, n) for grid, n in LAUNCHES):
         args = [np.arange(n, dtype=np.uint32) + 5, np.arange(n, dtype=np.uint32) * 3 + 100, n]
         for seed in range(schedules):
@@ -82,14 +104,17 @@ def wrong_run(text: str, schedules: int = 2, explored: int = 100, is_initialized
             found = kernel.launch(grid, block, given, device="cpu", on_error="collect", timeout=SECONDS, seed=seed)
             codes = [one.code for one in found.diagnostics if one.level == "error" and one.code in WRONG]
             codes += [one.code for one in found.diagnostics if is_initialized and _is_unwritten(one)]
+            launches += 1
+            left += [one.tobytes() for one in given if isinstance(one, np.ndarray)]
             if codes:
-                return f"{codes[0]} with grid {grid}, n {n}, seed {seed}"
+                return Runs(f"{codes[0]} with grid {grid}, n {n}, seed {seed}")
         if (grid // cluster, n) in EXPLORED and explored:
             tried = ptxlab.explore(kernel, grid, block, args, limit=explored, timeout=5)
             wrong = [one.code for one in tried.diagnostics if one.level == "error" and one.code in WRONG]
+            executions, is_complete = executions + tried.executions, is_complete and tried.is_complete
             if wrong:
-                return f"{wrong[0]} with grid {grid}, n {n}, explored"
-    return None
+                return Runs(f"{wrong[0]} with grid {grid}, n {n}, explored")
+    return Runs(None, launches, executions, is_complete, tuple(left))
 
 
 def used(text: str) -> str:
@@ -162,16 +187,29 @@ def judge(given: tuple[int, int]) -> list[dict[str, Any]]:
     if level != "proved":
         return [row]
     once = wrong_once(text)
-    wrong = wrong_run(text, is_initialized=is_initialized) or once
-    rows = [row | {"wrong": wrong, "once": once is not None}]
+    own = runs(text, is_initialized=is_initialized)
+    rows = [row | {"wrong": own.wrong or once, "once": once is not None}]
     for changed, change in mutants(text, Random(seed), changes):
+        of_mutant = runs(changed)
         level, is_initialized = level_of(changed)
-        row = {"seed": seed, "change": change, "level": level, "initialized": is_initialized}
+        row = {"seed": seed, "change": change, "level": level, "initialized": is_initialized, "needed": of_mutant.wrong}
         if level == "proved":
             row["once"] = (once := wrong_once(changed)) is not None
-            row["wrong"] = wrong_run(changed, is_initialized=is_initialized) or once
+            unwritten = wrong_run(changed, is_initialized=True) if is_initialized else None
+            row["wrong"] = of_mutant.wrong or unwritten or once
+            row["reason"] = reason(own, of_mutant)
         rows.append(row)
     return rows
+
+
+def reason(own: Runs, of_mutant: Runs) -> str | None:
+    """Why a mutant may be proved, as far as its runs and those of the kernel that it was made of show it."""
+    if of_mutant.wrong is not None:
+        return None
+    schedules = f"{'all' if of_mutant.is_complete else 'the first'} {of_mutant.schedules} schedules"
+    shown = f"no race, access out of bounds or hang in {of_mutant.launches} launches and {schedules}"
+    is_same = own.left == of_mutant.left
+    return f"{shown}; {'the same results, so it is not needed' if is_same else 'other values, in the same places'}"
 
 
 def joined(paths: list[Path]) -> dict[str, Any]:
@@ -219,6 +257,9 @@ def main() -> None:
                 counts["contradiction"] += 1
                 wrong.append(row)
                 print(f"proved, but wrong: {row}", flush=True)
+            counts["mutant that goes wrong"] += bool(row.get("needed"))
+            counts["mutant that goes wrong, proved"] += bool(row.get("needed")) and row["level"] == "proved"
+            counts["proved mutant with a reason"] += bool(row.get("reason"))
             if kind == "mutant" and row["level"] == "proved":
                 rows.append(row)
         if not number % EVERY:

@@ -135,16 +135,19 @@ class Alike:
             return None
         address, loops = self.addresses[at]
         indices = [atom for atom in leaves([address]) if is_thread_index(atom)]
-        found: list[Hashable] = []
-        for thread in range(self.count):
+
+        def place(thread: int) -> Linear:
             places = self.terms.place(thread)
             # Of threads of one block, the rank is the same.
             replaced = {atom: linear(atom.type, places.get(str(atom.detail)[-1], 0)) for atom in indices}
-            place = self.terms.substitute(address, replaced)
-            if not is_certain([place], loops):
-                return None
-            found.append(self._number((at, position, place)))
-        return tuple(found)
+            return self.terms.substitute(address, replaced)
+
+        first = place(0)
+        neighbors = [place(1 << n) for n in range((self.count - 1).bit_length())]
+        if not is_certain([first], loops) or first not in neighbors:
+            return None
+        found = [place(thread) for thread in range(self.count)]
+        return tuple(self._number((at, position, one)) for one in found) if is_certain(found, loops) else None
 
     def _distance(self, at: int, match: Match) -> int:
         """The bit in which the numbers of lanes differ that exchange values; 0 if it is not a butterfly of a warp."""

@@ -9,7 +9,7 @@ from ptxlab.flow.expressions import linear
 from ptxlab.flow.symbolic import LONG, WORD
 from ptxlab.isa import Jump, Match
 from ptxlab.isa.units.fragment import extents
-from ptxlab.prove.terms.terms import FALSE, TRUE
+from ptxlab.prove.terms.predicates import FALSE, TRUE
 
 from .descriptors import matrix
 from .maps import coordinates_of, map_of

@@ -10,7 +10,8 @@ from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import WORD
 from ptxlab.isa import Match
 from ptxlab.isa.types import Type
-from ptxlab.prove.terms.terms import TRUE, is_certain, without_rank
+from ptxlab.prove.terms.predicates import TRUE
+from ptxlab.prove.terms.terms import is_certain, without_rank
 
 from .alike import Alike
 from .asynchronous import Asynchronous

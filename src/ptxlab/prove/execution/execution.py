@@ -17,13 +17,14 @@ from ptxlab.flow.control import END
 from ptxlab.flow.expressions import Atom, Linear, linear
 from ptxlab.flow.symbolic import LONG
 from ptxlab.isa import Jump
-from ptxlab.prove.terms.loops import continued, spread
-from ptxlab.prove.terms.terms import FALSE, MOST_TURNS, TRUE, Loop, Symbol, Terms, atoms_of, term
+from ptxlab.prove.terms.loops import continued, last_turn, spread
+from ptxlab.prove.terms.predicates import FALSE, TRUE
+from ptxlab.prove.terms.terms import MOST_TURNS, Loop, Symbol, Terms, atoms_of, term
 from ptxlab.prove.theories.solver import Clock
 
 from .cycles import continues, cyclic_forms, cyclic_term, origin, passes_over
 from .effects import Effects
-from .forms import closed_form, limits_of, most_turns
+from .forms import closed_form, counted, limits_of, most_turns
 from .registers import Registers
 from .segments import Arrival, Here, Notes, Path, Segment, State, UnsupportedError, joined
 from .threads import Threads
@@ -323,6 +324,7 @@ class Execution:
             loop.stays, loop.repeats = tuple(stays), True
             loop.facts.append(continued(terms, loop, stays))
             loop.limits += limits_of(terms, loop, stays)
+            loop.guesses += counted(terms, loop, stays)
             for arrival in back:
                 arrival.segment.successors.append((self._first(here.segment, edges), loop))
         else:
@@ -334,7 +336,17 @@ class Execution:
         loop.exits = tuple(tuple(one for one in arrival.path if one not in here.path) for _, arrival in exits)
         loop.returns = any(segment.exits for segment in self.notes.segments if loop in segment.loops)
         loop.leaving = tuple(one for way in loop.exits for one in way)
-        return exits
+        has_ring = any(event.address is not None for event in self.notes.events[mark[4] :])
+        return exits if has_ring else [(target, self._left(loop, arrival)) for target, arrival in exits]
+
+    def _left(self, loop: Loop, arrival: Arrival) -> Arrival:
+        """What registers hold where a loop was left, without the number of its last turn, if that is known."""
+        last = last_turn(self.terms, loop, arrival.path)
+        if last is None:
+            return arrival
+        known: dict[Atom, Linear] = {}
+        state = {r: self.terms.substitute(value, {loop.turn: last}, known) for r, value in arrival.state.items()}
+        return arrival._replace(state=state)
 
     @staticmethod
     def _first(segment: Segment, edges: int) -> Segment:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxlab.flow.expressions import Linear, linear
+from ptxlab.flow.expressions import Atom, Linear, linear
 from ptxlab.flow.ranges import limits
+from ptxlab.flow.steps import Step
 from ptxlab.flow.symbolic import LONG
-from ptxlab.prove.terms.loops import is_invariant
-from ptxlab.prove.terms.terms import FALSE, INTEGER, MOST_TURNS, UNSIGNED, Loop, Terms, inverse, signed
+from ptxlab.prove.terms.loops import distance, is_invariant
+from ptxlab.prove.terms.predicates import FALSE, inverse
+from ptxlab.prove.terms.terms import INTEGER, MOST_TURNS, Loop, Terms, atoms_of, signed
+
+MOST_AT_ONCE = 64  # turns of a loop that compilers make one of
 
 
 def closed_form(terms: Terms, first: Linear, head: Linear, after: Linear | None, loop: Loop) -> Linear | None:
@@ -44,20 +48,8 @@ def _not_yet(terms: Terms, loop: Loop, stays: Linear) -> Linear | None:
     `step * turn <= d(0)`, the latter without a sign.
     """
     equal = inverse(stays)
-    atoms = [] if equal is None else [atom for atom, _ in equal.terms if atom.kind == "=="]
-    if len(atoms) != 1 or atoms[0].parts[0].type.kind not in "usb":
-        return None
-    one, other = atoms[0].parts
-    distance = one.plus(other, -1)
-    step = -dict(distance.terms).get(loop.turn, 0)
-    first = distance.plus(loop.counter.as_type(distance.type), step)
-    if step < 0:
-        step, first = -step, first.times(-1)
-    divides = step and all(factor % step == 0 for factor in (first.constant, *(f for _, f in first.terms)))
-    if not divides or step & (step - 1) or not is_invariant([first], loop, allows_counter=False):
-        return None
-    limit = terms.fit(first.as_type(UNSIGNED[first.type.width]), UNSIGNED[first.type.width], LONG)
-    return terms.at_most(loop.counter.times(step), limit)
+    parts = None if equal is None else distance(terms, loop, equal)
+    return None if parts is None else terms.at_most(loop.counter.times(parts[1]), parts[0])
 
 
 def _within(terms: Terms, loop: Loop, stays: Linear) -> Linear | None:
@@ -70,6 +62,8 @@ def _within(terms: Terms, loop: Loop, stays: Linear) -> Linear | None:
     if compared is None:
         return None
     one, other, strict = compared
+    if one.type.width > 32:
+        return None
     for moving, limit, sign in ((one, other, 1), (other, one, -1)):
         parts = _moved(moving, loop)
         if parts is None or not is_invariant([limit], loop, allows_counter=False):
@@ -91,6 +85,32 @@ def _within(terms: Terms, loop: Loop, stays: Linear) -> Linear | None:
     return None
 
 
+def counted(terms: Terms, loop: Loop, stays: Sequence[Linear]) -> list[Linear]:
+    """How many turns there may be of a loop that compilers have unrolled, after those that were too many.
+
+    These were `count % 4`, of all turns, which is in what the loop starts with; the others are `count // 4`.
+    """
+    found: list[Linear] = []
+    for compared in (one for stay in stays if (one := _compared(stay)) is not None):
+        moved = [parts for one in compared[:2] if (parts := _moved(one, loop)) is not None]
+        for atom in atoms_of([first for first, _ in moved]):
+            number = _radix(atom)
+            if number:
+                turns = terms.apply(
+                    Step("//", atom.type, (0, 1), atom.type), [atom.parts[0], linear(atom.type, number)]
+                )
+                found.append(terms.at_most(loop.later(1), terms.fit(turns, atom.type, LONG)))
+    return list(dict.fromkeys(found))
+
+
+def _radix(atom: Atom) -> int:
+    """What an atom is the remainder by; 0 if it is not a remainder."""
+    if atom.kind not in ("&", "%") or not atom.parts[1].is_constant or atom.type.kind not in "ub":
+        return 0
+    number = atom.parts[1].constant + (atom.kind == "&")
+    return number if 1 < number <= MOST_AT_ONCE and (atom.kind == "%" or number & (number - 1) == 0) else 0
+
+
 def most_turns(loop: Loop, stays: Sequence[Linear]) -> int:
     """The number of the last turn that there can be, of a loop that continues as long as a number is below a limit.
 
@@ -103,7 +123,7 @@ def most_turns(loop: Loop, stays: Sequence[Linear]) -> int:
         if compared is None:
             continue
         moving, limit, strict = compared
-        parts = _moved(moving, loop)
+        parts = _moved(moving, loop) if moving.type.width <= 32 else None
         if parts is None or not parts[1].is_constant or not is_invariant([limit], loop, allows_counter=False):
             continue
         first, step = parts[0], parts[1].constant
@@ -118,7 +138,7 @@ def _compared(stays: Linear) -> tuple[Linear, Linear, bool] | None:
     """The numbers of which the first is below the second, or at most it; whether it is below."""
     negated = inverse(stays)
     atoms = [atom for atom, _ in (stays if negated is None else negated).terms if atom.kind in ("<", "<=")]
-    if len(atoms) != 1 or atoms[0].parts[0].type.kind not in "usb" or atoms[0].parts[0].type.width > 32:
+    if len(atoms) != 1 or atoms[0].parts[0].type.kind not in "usb":
         return None
     one, other = atoms[0].parts if negated is None else atoms[0].parts[::-1]
     return one, other, (atoms[0].kind == "<") == (negated is None)

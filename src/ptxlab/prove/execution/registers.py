@@ -14,7 +14,8 @@ from ptxlab.flow.symbolic import LONG, WORD
 from ptxlab.isa import Match
 from ptxlab.isa.special_registers import SpecialKind
 from ptxlab.isa.types import Type
-from ptxlab.prove.terms.terms import FALSE, TRUE, Loop, Symbol, Terms, conjuncts
+from ptxlab.prove.terms.predicates import FALSE, TRUE, conjuncts
+from ptxlab.prove.terms.terms import Loop, Symbol, Terms
 
 from .maps import coordinates_of
 from .segments import Path, State

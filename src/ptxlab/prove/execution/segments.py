@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ptxlab.flow.expressions import Linear
-from ptxlab.prove.terms.terms import TRUE, Loop, conjuncts
+from ptxlab.prove.terms.predicates import TRUE, conjuncts
+from ptxlab.prove.terms.terms import Loop
 
 Path = tuple[Linear, ...]
 State = dict[int, Linear]

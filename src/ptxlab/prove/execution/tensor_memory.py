@@ -16,7 +16,8 @@ from ptxlab.isa import Match
 from ptxlab.isa.chapters.tcgen05_scaled import count_factors
 from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor
 from ptxlab.isa.units.tensor_memory import SHAPES, SPLIT
-from ptxlab.prove.terms.terms import TRUE, Symbol, is_own_rank, is_uniform, leaves
+from ptxlab.prove.terms.predicates import TRUE
+from ptxlab.prove.terms.terms import Symbol, is_own_rank, is_uniform, leaves
 
 from .alike import LANES
 from .descriptors import tensor_matrix

@@ -10,7 +10,8 @@ from ptxlab.prove.execution.segments import Decision
 from ptxlab.prove.questions.intervals import At, Pair
 from ptxlab.prove.questions.questions import Obligation, Questions
 from ptxlab.prove.questions.reasons import why
-from ptxlab.prove.terms.terms import TRUE, Loop, is_uniform
+from ptxlab.prove.terms.predicates import TRUE
+from ptxlab.prove.terms.terms import Loop, is_uniform
 
 
 class Barriers:

@@ -12,11 +12,24 @@ from ptxlab.flow.expressions import Atom, Linear, linear
 from ptxlab.flow.symbolic import LONG
 from ptxlab.prove.execution.segments import Path
 from ptxlab.prove.questions.questions import Obligation, Questions, obligation
-from ptxlab.prove.terms.terms import MOST_TURNS, TRUE, Loop, Terms
+from ptxlab.prove.terms.predicates import TRUE
+from ptxlab.prove.terms.terms import MOST_TURNS, Loop, Terms
 
 
 def show_loop(loop: Loop, terms: Terms, questions: Questions, milliseconds: int) -> Iterator[Obligation]:
-    """Show it of a loop."""
+    """Show it of a loop; with a guess as its limit, if that is shown."""
+    for limits in ([guess] for guess in loop.guesses):
+        before, loop.limits = loop.limits, limits
+        found = list(_shown(loop, terms, questions, milliseconds))
+        if all(one.status == "proved" for one in found):
+            yield from found
+            return
+        loop.limits = before
+    yield from _shown(loop, terms, questions, milliseconds)
+
+
+def _shown(loop: Loop, terms: Terms, questions: Questions, milliseconds: int) -> Iterator[Obligation]:
+    """Show what registers are, and limits of turns."""
     first: dict[Atom, Linear] = {loop.turn: linear(LONG, 0)}
     later = {loop.turn: loop.later(1)}
     for atom, (start, after) in loop.totals.items():

@@ -19,7 +19,8 @@ from ptxlab.prove.questions.intervals import ALONE, Pair, Reached
 from ptxlab.prove.questions.objects import Group, Objects
 from ptxlab.prove.questions.questions import Obligation, Questions, obligation
 from ptxlab.prove.terms.loops import decisive
-from ptxlab.prove.terms.terms import FALSE, MOST_TURNS, UNSIGNED, is_size, leaves
+from ptxlab.prove.terms.predicates import FALSE
+from ptxlab.prove.terms.terms import MOST_TURNS, UNSIGNED, is_size, leaves
 from ptxlab.prove.theories.integers import Integers, Space
 from ptxlab.prove.theories.lemmas import products, quotients
 from ptxlab.prove.theories.polynomials import Poly
@@ -36,7 +37,7 @@ class _Chosen(Integers):
     """Terms of a thread and of turns that are numbers of their own."""
 
     def __init__(self, name: Namer, space: Space, chosen: Mapping[Atom, Poly]) -> None:
-        super().__init__(name, space, set())
+        super().__init__(name, space, {})
         self._chosen = chosen
 
     def _variable(self, atom: Atom) -> Any:

@@ -288,10 +288,14 @@ class Races:
             formulas.append(space.at_most(least, Poly.of(before.distance - 1) if before.all else u))
         formulas += [fact for t in threads for fact in t.facts]
         partial = [space.formula(a) != space.formula(b)] if _is_strong(one, other) else []
-        useful = (products(space), digits(space, a, b), quotients(space))
-        lemmas = space.products() if is_model else space.lemmas(*useful)
-        lemmas += space.distances() if unordered else []
-        status, model = self.questions.clock.check([*formulas, *overlap, *partial, *lemmas, *space.facts], milliseconds)
+        formulas += [*overlap, *partial]
+        status, model = "unknown", None
+        for useful in [()] if is_model else [(digits(space, a, b),), (products(space), quotients(space))]:
+            formulas += space.products() if is_model else space.lemmas(*useful)
+            more = space.distances() if unordered else []
+            status, model = self.questions.clock.check([*formulas, *more, *space.facts], milliseconds)
+            if status == "unsat":
+                break
         return status, model, "integers, two threads"
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from ptxlab.flow.expressions import PARAMETER, SPECIAL, Linear
 from ptxlab.prove.execution.segments import Access, Segment
-from ptxlab.prove.terms.terms import TRUE, Loop, Symbol, conjuncts, leaves
+from ptxlab.prove.terms.predicates import TRUE, conjuncts
+from ptxlab.prove.terms.terms import Loop, Symbol, leaves
 
 FREE = 1 << 20  # a turn of which nothing is known
 MOST_TURNS = 6  # that are counted

@@ -13,12 +13,12 @@ from ptxlab.prove.execution.segments import Path
 from ptxlab.prove.terms.terms import AXES, Loop, Terms, is_thread_index, leaves
 from ptxlab.prove.theories.bits import Bits
 from ptxlab.prove.theories.integers import Integers, Space
-from ptxlab.prove.theories.lemmas import products
+from ptxlab.prove.theories.lemmas import products, strides
 from ptxlab.prove.theories.polynomials import Poly
 from ptxlab.prove.theories.solver import Clock, z3
 from ptxlab.prove.theories.translation import Translation
 
-from .intervals import ALONE, At, Pair
+from .intervals import ALONE, At, Pair, loops_of
 from .objects import Object
 
 QUICK, PATIENT = 3_000, 15_000  # milliseconds
@@ -67,8 +67,8 @@ class Questions:
         self.contracts: list[Callable[[Space], Any]] = []
         self._factors: dict[tuple[str, int], int] = {}
         self._said: tuple[list[Callable[[Space], Any]], dict[str, tuple[int, int]], Space] | None = None
-        self._exact: dict[tuple[object, ...], set[Linear | Atom]] = defaultdict(set)
-        """What was shown not to wrap, by all that was assumed for it."""
+        self._exact: dict[tuple[object, ...], dict[Linear | Atom, bool]] = defaultdict(dict)
+        """What was shown not to wrap, and what was not, by all that was assumed for it."""
 
     def in_time(self, kind: str, lines: tuple[int, ...], about: str) -> Obligation | None:
         """None as long as there is time; what is not shown after that."""
@@ -110,12 +110,15 @@ class Questions:
         space = self.space()
         found: list[Integers] = []
         for thread, place in enumerate(places):
-            found.append(self._integers(pair, thread, space, place, facts))
+            found.append(self._integers(pair, thread, space, place, facts, only[thread] if only else None))
             found[-1].assume(self._given(pair, thread, place, only[thread] if only else None))
         return space, found
 
-    def _integers(self, pair: Pair, thread: int, space: Space, place: At, facts: Path) -> Integers:
-        known = self._exact[place.path, place.loops, facts, pair.fixed(thread)]
+    def _integers(
+        self, pair: Pair, thread: int, space: Space, place: At, facts: Path, only: Sequence[Linear] | None
+    ) -> Integers:
+        about = None if only is None else tuple(only)
+        known = self._exact[place.path, place.loops, facts, pair.fixed(thread), about]
         found = Integers(partial(pair.name, thread=thread), space, known)
         tag = "" if pair.same_block else f"@{thread}"
         for axis, extent in zip(AXES, self.terms.cluster, strict=True):
@@ -128,7 +131,8 @@ class Questions:
     def _given(pair: Pair, thread: int, place: At, only: Sequence[Linear] | None) -> list[Linear]:
         """What holds for a thread at a place; or only what is about the thread and some terms."""
         limits, facts = pair.facts([*place.path, *place.values], place.loops, thread)
-        given = [*limits, *place.path, *facts]
+        before = [one for one in place.path if not loops_of([one])]
+        given = [*before, *limits, *(one for one in place.path if one not in before), *facts]
         if only is None:
             return given
         known = leaves(only)
@@ -140,7 +144,12 @@ class Questions:
         for only in ([place.values], ()):  # first without what is about other terms
             space, (t,) = self.in_integers(ALONE, place, only=only, facts=facts)
             t.assume(facts)
-            formulas = [z3.Not(t.holds(condition)), *t.facts, *space.lemmas(products(space)), *space.facts]
+            formulas = [
+                z3.Not(t.holds(condition)),
+                *t.facts,
+                *space.lemmas(products(space), strides(space)),
+                *space.facts,
+            ]
             if self.clock.check(formulas, milliseconds)[0] == "unsat":
                 return True
             (b,) = self.in_bits(ALONE, place, only=only)

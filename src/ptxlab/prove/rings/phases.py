@@ -20,7 +20,8 @@ from ptxlab.prove.execution.segments import Event, UnsupportedError
 from ptxlab.prove.execution.threads import Threads
 from ptxlab.prove.questions.objects import DYNAMIC
 from ptxlab.prove.terms.periods import period
-from ptxlab.prove.terms.terms import FALSE, SHARED_BYTES, TRUE, Loop, Terms, is_thread_index, leaves, without_rank
+from ptxlab.prove.terms.predicates import FALSE, TRUE
+from ptxlab.prove.terms.terms import SHARED_BYTES, Loop, Terms, is_thread_index, leaves, without_rank
 
 from .relays import twins
 

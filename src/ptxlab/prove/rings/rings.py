@@ -19,7 +19,8 @@ from ptxlab.flow.symbolic import LONG
 from ptxlab.prove.execution.segments import Access, Event, Path
 from ptxlab.prove.questions.copies import is_changing
 from ptxlab.prove.questions.questions import Obligation, Questions, copy_at_exit, obligation
-from ptxlab.prove.terms.terms import MOST_TURNS, SHARED_BYTES, TRUE, Loop, Symbol
+from ptxlab.prove.terms.predicates import TRUE
+from ptxlab.prove.terms.terms import MOST_TURNS, SHARED_BYTES, Loop, Symbol
 
 from .drains import Drain
 from .known import Before

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ptxlab.flow.expressions import COUNTER, Atom, Linear, linear
+from ptxlab.flow.symbolic import LONG
 
-from .terms import Loop, Symbol, Terms, is_uniform, leaves
+from .terms import MOST_TURNS, UNSIGNED, Loop, Symbol, Terms, is_uniform, leaves
 
 
 def decisive(path: Sequence[Linear], around: Sequence[Loop], loops: Sequence[Loop]) -> list[Linear]:
@@ -58,3 +59,28 @@ def continued(terms: Terms, loop: Loop, stays: Sequence[Linear]) -> Linear:
     known: dict[Atom, Linear] = {}
     previous = terms.every(terms.substitute(one, replaced, known) for one in stays)
     return terms.some([terms.equal(loop.counter, linear(loop.counter.type, 0)), previous])
+
+
+def last_turn(terms: Terms, loop: Loop, leaving: Sequence[Linear]) -> Linear | None:
+    """In which turn a loop was left, if it is left when a number is 0 that each turn makes one less."""
+    found = [distance(terms, loop, one) for one in leaving]
+    return next((first for first, step, width in filter(None, found) if step == 1 and 1 << width > MOST_TURNS), None)
+
+
+def distance(terms: Terms, loop: Loop, equal: Linear) -> tuple[Linear, int, int] | None:
+    """How far apart two numbers are in the first turn that are equal when a predicate holds, how much closer each turn
+    brings them, which divides that, and of how many bits they are."""
+    atoms = [atom for atom, _ in equal.terms if atom.kind == "==" and not equal.constant]
+    if len(atoms) != 1 or atoms[0].parts[0].type.kind not in "usb":
+        return None
+    one, other = atoms[0].parts
+    distance = one.plus(other, -1)
+    step = -dict(distance.terms).get(loop.turn, 0)
+    first = distance.plus(loop.counter.as_type(distance.type), step)
+    if step < 0:
+        step, first = -step, first.times(-1)
+    divides = step and all(factor % step == 0 for factor in (first.constant, *(f for _, f in first.terms)))
+    if not divides or step & (step - 1) or not is_invariant([first], loop, allows_counter=False):
+        return None
+    own = UNSIGNED[first.type.width]
+    return terms.fit(first.as_type(own), own, LONG), step, own.width

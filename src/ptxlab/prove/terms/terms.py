@@ -19,8 +19,10 @@ from ptxlab.flow.steps import PREDICATE, Step
 from ptxlab.flow.symbolic import LONG, MOST_BLOCKS, WORD, Symbolic
 from ptxlab.isa.types import Type, type_named
 
+from .choices import compared, multiple, quotient
+from .predicates import FALSE, TRUE, joined
+
 SHARED_BYTES = 1 << 20  # more than any GPU has
-TRUE, FALSE = linear(PREDICATE, 1), linear(PREDICATE, 0)
 MOST_TURNS = 1 << 31  # of a loop: an assumption of every proof
 LARGEST = (1 << 31) - 1  # that an integer parameter is: another one
 AXES = "xyz"
@@ -53,6 +55,8 @@ class Loop:
     """Of each register without a form: its symbol, what it is at first, and after a turn."""
     limits: list[Linear] = field(default_factory=list)
     """How many turns there can be at most: in every turn, and after the loop."""
+    guesses: list[Linear] = field(default_factory=list)
+    """What may limit them in place of that, as it does if it is shown."""
     facts: list[Linear] = field(default_factory=list)
     """What else holds in every turn, and after the loop."""
     counter: Linear = FALSE
@@ -145,6 +149,7 @@ class Terms(Symbolic):
     ) -> None:  # fmt: skip
         super().__init__(facts)
         self.block, self.shared, self._ranges, self.cluster = block, shared, ranges or {}, cluster
+        self._most = (LARGEST // block[0], *MOST[1:])
         self.ranks = prod(cluster)
         """The blocks of a cluster. What is said of a block in a proof holds of all threads of its cluster."""
         self.boxes = boxes or {}
@@ -220,7 +225,7 @@ class Terms(Symbolic):
 
     def _grid(self) -> list[Linear]:
         """The extents of the grid, in blocks."""
-        return [self._named(f"%nctaid.{axis}", (1, most)) for axis, most in zip(AXES, MOST, strict=True)]
+        return [self._named(f"%nctaid.{axis}", (1, most)) for axis, most in zip(AXES, self._most, strict=True)]
 
     def threads(self) -> list[Linear]:
         """The numbers of the thread in its block, by axis."""
@@ -234,7 +239,7 @@ class Terms(Symbolic):
     def clusters(self) -> list[Linear]:
         """The numbers of the cluster in its grid, by axis; without clusters, those of the block."""
         return [self._named(f"{self.cluster_name}.{axis}", (0, most // extent - 1))
-                for axis, most, extent in zip(AXES, MOST, self.cluster, strict=True)]  # fmt: skip
+                for axis, most, extent in zip(AXES, self._most, self.cluster, strict=True)]  # fmt: skip
 
     @property
     def cluster_name(self) -> str:
@@ -333,9 +338,12 @@ class Terms(Symbolic):
         if step.type.kind == "p" and step.of.kind == "p" and len(parts) == 2:
             if parts[0].is_constant:
                 parts = parts[::-1]
-            simple = _predicates(step.operation, parts[0], parts[1])
+            simple = joined(step.operation, parts[0], parts[1])
             return super().apply(step, parts) if simple is None else simple
         if step.operation == "^" and len(parts) == 2:
+            for one, other in (parts, parts[::-1]):
+                if one.is_constant and one.constant == -1 and step.type.width == one.type.width:  # all bits are changed
+                    return one.as_type(step.type).plus(other.as_type(step.type), -1)
             parts, base = self._without_base(parts)
             if base is not None:
                 return self.apply(step, parts).as_type(step.type).plus(base)
@@ -372,8 +380,12 @@ class Terms(Symbolic):
             return condition if yes.constant else self.negated(condition)
         yes, no = self._as(yes, step.type), self._as(no, step.type)
         base = linear(step.type, 0, dict(one for one in yes.terms & no.terms if one[0].kind in _BASES))
-        if step.type.kind == "p" or not base.terms:
+        if step.type.kind == "p":
             return super().apply(step, [condition, yes, no])
+        if not base.terms:
+            simple = compared(condition, yes, no) or quotient(self, condition, yes, no)
+            simple = simple or multiple(self, condition, yes, no)
+            return super().apply(step, [condition, yes, no]) if simple is None else simple
         found = self._select(step, [condition, yes.plus(base, -1), no.plus(base, -1)])
         return found.plus(base)  # an address in either is an address in both
 
@@ -440,7 +452,7 @@ class Terms(Symbolic):
         for atom, factor in value.terms:
             if atom not in known:
                 known[atom] = self._substituted(atom, replaced, known)
-            part = known[atom]
+            part = known[atom] if value.type.width >= atom.type.width else _narrowed(known[atom], value.type)
             if value.type.width > atom.type.width and not part.fits(atom.type):
                 part = self._operation(Step("cast", value.type, (0,), atom.type), (part,))
             found = found.plus(part, factor) if value.type.kind != "p" else part
@@ -570,40 +582,3 @@ class _Range:
 
 _BASES = (ADDRESS, PARAMETER, "window")
 _AND, _OR, _XOR = (Step(sign, PREDICATE, (0, 1), PREDICATE) for sign in "&|^")
-
-
-def _predicates(operation: str, one: Linear, other: Linear) -> Linear | None:
-    """`and`, `or` and `xor` of predicates, where that is simple."""
-    if other.is_constant:
-        one, other = other, one
-    if one.is_constant:
-        if operation == "&":
-            return other if one.constant else FALSE
-        if operation == "|":
-            return TRUE if one.constant else other
-        if operation in ("^", "=="):
-            if one.constant != (operation == "=="):
-                return inverse(other)
-            return other
-        return None
-    if one == other:
-        return FALSE if operation == "^" else TRUE if operation == "==" else one if operation in "&|" else None
-    if inverse(one) == other:
-        return FALSE if operation in ("&", "==") else TRUE if operation in "|^" else None
-    return None
-
-
-def conjuncts(condition: Linear) -> list[Linear]:
-    """The predicates that must all hold for one to hold."""
-    atoms = [atom for atom, _ in condition.terms]
-    if len(atoms) != 1 or atoms[0].kind != "&" or atoms[0].type.kind != "p" or condition.constant:
-        return [condition]
-    return [one for part in atoms[0].parts for one in conjuncts(part)]
-
-
-def inverse(value: Linear) -> Linear | None:
-    """The predicate that a term is the negation of."""
-    atoms = list(value.terms)
-    if len(atoms) == 1 and atoms[0][0].kind == "^" and TRUE in atoms[0][0].parts:
-        return next((part for part in atoms[0][0].parts if part != TRUE), None)
-    return None

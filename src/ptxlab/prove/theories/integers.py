@@ -227,7 +227,7 @@ def _sum(parts: Sequence[Any]) -> Any:
 class Integers(Translation):
     """Terms of one thread as integers in a space."""
 
-    def __init__(self, name: Namer, space: Space, exact: set[Linear | Atom]) -> None:
+    def __init__(self, name: Namer, space: Space, exact: dict[Linear | Atom, bool]) -> None:
         super().__init__(name)
         self.space, self._exact = space, exact
         self._numbers: dict[Linear, Poly] = {}
@@ -258,18 +258,19 @@ class Integers(Translation):
     def _cut(self, found: Poly, type: Type, of: Linear | Atom) -> Poly:
         """An integer, modulo the width of a type; as it is, if it cannot be outside.
 
-        `exact` keeps what was shown not to wrap under the same assumptions.
+        `exact` keeps of what it was shown, under the same assumptions, that it does not wrap, or tried in vain.
         """
         low, high = limits(type)
         least, most = self.space.range(found)
-        if (low <= least and most <= high) or of in self._exact:
+        if (low <= least and most <= high) or self._exact.get(of):
             return found
         term = self.space.formula(found)
         if least < low == 0:
             self.space.at_most(Poly(), found)  # so that a lemma says what its sign means for products
-        if not self._is_possible(z3.Or(term < low, term > high), found):
-            self._exact.add(of)
-            return found
+        if of not in self._exact:
+            self._exact[of] = not self._is_possible(z3.Or(term < low, term > high), found)
+            if self._exact[of]:
+                return found
         turns = self.space.fresh((least - low) // (high - low + 1), (most - low) // (high - low + 1))
         rest = self.space.fresh(low, high)
         self.facts.append(term == self.space.formula(turns.times(Poly.of(high - low + 1)).plus(rest)))

@@ -33,6 +33,17 @@ class Lemma(NamedTuple):
 def products(space: Space) -> Iterator[Lemma]:
     """Of each comparison `p >= 0` and each size `y`, where that is about products in the question."""
     own = set(space.monomials)
+    for (
+        value,
+        divisor,
+        quotient,
+        remainder,
+    ) in space.divisions:  # `x = d * q + r`, also times what they are multiplied by
+        whole = value.plus(quotient, -divisor).plus(remainder, -1)
+        pairs = [(one, factor) for one in own if len(one) == 2 for factor in _rests(one)]
+        for factor in {factor for one, factor in pairs if whole.variables.intersection(Counter(one) - Counter(factor))}:
+            yield Lemma(whole, Poly({factor: 1}), is_zero=True)
+            own.update(one for one in whole.times(Poly({factor: 1})).terms if len(one) > 1)
     rests = {rest for monomial in own for rest in _rests(monomial) if space.range_of(rest)[0] >= 0 and len(rest) < 3}
     count = 0
     for monomial in own:  # if `1 <= x <= 7` and `y >= 0`, then `y <= x * y <= 7 * y`
@@ -66,6 +77,13 @@ def dividends(space: Space) -> Iterator[Lemma]:
     """Euclid's lemma for what is divided by variables, as numbers of tiles are: those of two threads."""
     for one, other in combinations([value for *_, value in space.quotients.values()], 2):
         yield from digits(space, one, other)
+
+
+def strides(space: Space) -> Iterator[Lemma]:
+    """Euclid's lemma for a quotient by a variable, and for comparisons: how many strides there are to the end."""
+    for divisor, quotient, *_ in list(space.quotients.values()):
+        for compared in list(space.compared.values()):
+            yield from digits(space, compared, quotient.times(divisor))
 
 
 def multiples(space: Space) -> Iterator[Lemma]:

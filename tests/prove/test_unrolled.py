@@ -1,0 +1,40 @@
+"""Loops over a thread's share of a grid as compilers unroll them: turns that are too many, then four at a time."""
+
+import pytest
+
+import ptxlab
+from tests.prove.kernels import kernel, needs_solver
+
+# r1: the element; r2: the stride; r3: strides to the end; r4: turns before the rest is a multiple of 4.
+START = """mov.u32 %r1, %ctaid.x; mad.lo.u32 %r1, %r1, 64, %t; mov.u32 %r2, %nctaid.x; mul.lo.u32 %r2, %r2, 64;
+setp.ge.s32 %p1, %r1, %n; @%p1 ret;
+add.s32 %r5, %r2, %n; add.s32 %r6, %r1, %r2; not.b32 %r6, %r6; add.s32 %r5, %r5, %r6;
+div.u32 %r3, %r5, %r2; add.s32 %r4, %r3, 1; and.b32 %r4, %r4, 3; setp.eq.s32 %p2, %r4, 0; @%p2 bra four;
+"""
+STORE = "mul.wide.s32 %d1, %r1, 4; add.s64 %d1, %d1, %x; st.global.u32 [%d1], %t; add.s32 %r1, %r1, %r2;\n"
+ONE = f"one: {STORE} add.s32 %r4, %r4, -1; setp.ne.s32 %p3, %r4, 0; @%p3 bra one;\n"
+FOUR = f"four: setp.lt.u32 %p4, %r3, 3; @%p4 ret;\nagain: {4 * STORE} setp.lt.s32 %p5, %r1, %n; @%p5 bra again;"
+ASSUMED = ["n <= len(x)", "n + grid.x * 64 < 2147483648"]
+
+
+@needs_solver
+@pytest.mark.slow
+def test_an_unrolled_loop_over_a_share() -> None:
+    found = ptxlab.prove(kernel(START + ONE + FOUR), assume=ASSUMED)
+    assert found.level == "proved", str(found)
+
+
+@needs_solver
+@pytest.mark.bulk
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change",
+    {"rest": ("and.b32 %r4, %r4, 3", "and.b32 %r4, %r4, 1"), "entry": ("%r3, 3; @%p4", "%r3, 2; @%p4"),
+     "count": ("add.s32 %r4, %r3, 1", "mov.u32 %r4, %r3"), "distance": ("not.b32 %r6", "neg.s32 %r6"),
+     "start": ("mad.lo.u32 %r1, %r1, 64", "mad.lo.u32 %r1, %r1, 32")}.values(),
+)  # fmt: skip
+def test_a_wrong_one(change: tuple[str, str]) -> None:
+    text = START + ONE + FOUR
+    assert change[0] in text
+    found = ptxlab.prove(kernel(text.replace(*change)), assume=ASSUMED, replays=False, timeout=60)
+    assert found.level == "not-proved", str(found)
