@@ -134,7 +134,7 @@ def test_more_blocks_wait_than_run_by_turns(monkeypatch: pytest.MonkeyPatch, how
 @pytest.mark.parametrize("workers", [1, 3])
 def test_forty_blocks_with_weak_loads_and_all_detectors(workers: int) -> None:
     """The word is then not one to wait for, and that is reported once a thread writes it."""
-    given = {"grid": 40, "block": 32, "workers": workers}
+    given = {"grid": 40, "block": 32, "workers": workers, "timeout": 100}  # of checked native code, too
     hang(ONE_WORD.format(how="", writer=40), ".u64 p", [np.zeros(1, "u4")], **given)
     assert problem(ONE_WORD.format(how="", writer=39), ".u64 p", [np.zeros(1, "u4")], **given).code == "data-race"
 
