@@ -193,7 +193,7 @@ class HostWorker:
         """Note the requests that warps make: what is known of them, those that are open, and what they came to."""
         from ptxlab.emulate.runtime.memory import profile as requests
 
-        self.cached = (ctypes.c_uint64 * requests.CACHED)()
+        self.cached = share((ctypes.c_uint64 * requests.CACHED)())
         record = StructArray(requests.Profile)
         pending = StructArray(requests.Request, requests.CAPACITY)
         tallies = StructArray(requests.Tally, sites)
