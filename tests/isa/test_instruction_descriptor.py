@@ -3,7 +3,14 @@
 import pytest
 
 from ptxlab.isa.units.descriptor import Descriptor
-from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor
+from ptxlab.isa.units.instruction_descriptor import (
+    BAD_COLUMNS,
+    BAD_TRANSPOSE,
+    KINDS,
+    PAIR,
+    InstructionDescriptor,
+    violation_of_transposes,
+)
 
 
 def test_bits_as_cutlass_makes_them() -> None:
@@ -61,3 +68,30 @@ def test_descriptors_of_shared_memory() -> None:
     assert bits == 64 | 1 << 16 | 64 << 32 | 1 << 46 | 2 << 49 | 2 << 61
     assert Descriptor.decode_for_tcgen05(bits) == said
     assert Descriptor.decode_for_tcgen05(3 << 61).swizzle == "?"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("transposed", range(4))
+def test_operands_of_four_and_six_bits_are_not_transposed(kind: str, transposed: int) -> None:
+    """One of A (bit 15) and B (bit 16) may be small where only the other one is transposed."""
+    for first in range(6):
+        for second in range(6):
+            bits = first << 7 | second << 10 | transposed << 15 | 32 // 8 << 17
+            small = (transposed & 1 and first > 1) or (transposed & 2 and second > 1)
+            is_wrong = transposed and (kind.startswith("mxf4") or (small and kind not in ("f16", "tf32")))
+            found = violation_of_transposes(bits, KINDS.index(kind), 0, 0)  # type: ignore[arg-type]
+            assert found == (BAD_TRANSPOSE if is_wrong else 0), (first, second)
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "columns", "is_wrong"),
+    [
+        ("f8f6f4", 0, 16, False), ("f8f6f4", 0, 24, True), ("f8f6f4", PAIR, 48, True), ("f8f6f4", PAIR, 64, False),
+        ("i8", 0, 24, True), ("f16", 0, 24, False), ("tf32", PAIR, 48, False),
+    ],
+)  # fmt: skip
+def test_b_of_bytes_is_transposed_in_steps_of_columns(kind: str, form: int, columns: int, is_wrong: bool) -> None:
+    for transposed in (1, 2):
+        bits = transposed << 15 | columns // 8 << 17
+        found = violation_of_transposes(bits, KINDS.index(kind), form, 0)  # type: ignore[arg-type]
+        assert found == (BAD_COLUMNS if is_wrong and transposed == 2 else 0)

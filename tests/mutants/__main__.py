@@ -47,7 +47,7 @@ TESTS = {
     "device": "launch gpu cases emulate",
     "draw": "draw learn",
     "editor": "editor",
-    "emulate": "cases emulate launch node",
+    "emulate": "cases emulate launch node explain",
     "equal": "equal",
     "estimate": "estimate",
     "flow": "flow check cases",

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 import ptxlab
 from ptxlab.cli.group import ptxlab as command_line
+from ptxlab.trace.validation import description_problem
 
 from .recorded import SUMS, THREADS, record
 
@@ -104,6 +105,18 @@ def test_a_description_that_is_wrong_is_refused(content: bytes, tmp_path: Path) 
         path.write_bytes(put_together(content, (wrong, chunks)))
         with pytest.raises(ptxlab.TraceError, match=r"damaged|cannot be read"):
             pytest.fail(f"{what}: {ptxlab.Trace.open(path)}")
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("grid", [2**31 - 1, 65535, 65535]), ("block", [1024, 1024, 64]), ("cluster", [16, 16, 16])]
+)
+def test_a_launch_is_as_large_as_devices_allow(content: bytes, name: str, most: list[int]) -> None:
+    description = taken_apart(content)[0]
+    for at in range(3):
+        for extent in (0, most[at], most[at] + 1):
+            given = [extent if index == at else 1 for index in range(3)]
+            wrong = description_problem({**description, name: given})
+            assert (wrong is None) == (extent == most[at]), given
 
 
 def test_a_file_is_not_decompressed_beyond_what_it_declares(content: bytes, tmp_path: Path) -> None:
