@@ -112,6 +112,17 @@ class Recorder:
             for module in walk_packages([str(SOURCE / package)], f"ptxlab.{package}."):
                 import_module(module.name)
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector):  # type: ignore[no-untyped-def]
+        """What a module of tests computes as it is imported, all of its tests reach."""
+        if isinstance(collector, pytest.Module):
+            _forget()
+            self.coverage.switch_context(collector.nodeid)
+        try:
+            return (yield)
+        finally:
+            self.coverage.switch_context("")
+
     def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "subprocess.Popen" and self.current and not _is_compiling(arguments[1]):
             self.starting[self.current] = None
@@ -135,19 +146,22 @@ class Recorder:
     def pytest_sessionfinish(self) -> None:
         """Write the lines of all tests."""
         self.coverage.stop()
-        numbers = {test: number for number, test in enumerate(self.seconds)}
+        numbers: dict[str, set[int]] = {"": set()}  # of a test, and of all tests of a file
+        for number, test in enumerate(self.seconds):
+            numbers[test] = {number}
+            numbers.setdefault(test.partition("::")[0], set()).add(number)
         data = self.coverage.get_data()
         lines: dict[str, dict[int, set[int]]] = {}
         for file in sorted(data.measured_files()):
             known = lines[str(Path(file).relative_to(ROOT))] = {}
             for line, tests in data.contexts_by_lineno(file).items():
-                known[line] = {numbers[one] for one in tests if one}
+                known[line] = {number for one in tests for number in numbers.get(one, ())}
         places = list(self.statements.places)
         for test, statements in self.run.items():
             for file, first, last in map(places.__getitem__, statements):
                 known = lines.setdefault(str(Path(file).relative_to(ROOT)), {})
                 for line in range(first, last + 1):
-                    known.setdefault(line, set()).add(numbers[test])
+                    known.setdefault(line, set()).update(numbers[test])
         shown = {file: {line: sorted(all) for line, all in known.items() if all} for file, known in lines.items()}
         self.file.write_text(json.dumps({"seconds": self.seconds, "starting": [*self.starting], "lines": shown}))
 
