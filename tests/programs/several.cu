@@ -2,6 +2,7 @@
 // `expect NAME: CODE` is on a line that a finding names.
 #include <cstdio>
 #include <cstring>
+#include <thread>
 #include <unistd.h>
 #include <cuda.h>
 
@@ -54,6 +55,20 @@ __global__ void count(int* x) {
 
 __global__ void move(int* to, const int* from) {
     to[blockIdx.x * n + threadIdx.x] = from[blockIdx.x * n + threadIdx.x];  // expect large_read: data-race
+}
+
+// Asks so many times, and waits for each answer.
+__global__ void ask(int* words, int times) {
+    for (int time = 1; time <= times; time++) {
+        words[2] = words[2] * 3 + time;
+        __nv_atomic_store_n(words, time, __NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_SYSTEM);
+        while (__nv_atomic_load_n(words + 1, __NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_SYSTEM) < time) {}  // expect ask: hang
+    }
+}
+
+__global__ void answer_once(int* words, int time) {
+    words[2] += 1;
+    __nv_atomic_store_n(words + 1, time, __NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_SYSTEM);
 }
 
 #define CASE(name) static void name()
@@ -603,6 +618,52 @@ static void allocates(bool is_right) {
 CASE(graph_memory) { allocates(false); }
 CASE(graph_memory_right) { allocates(true); }
 
+// A kernel and the host that wait for each other, through memory of the host.
+static void answer(int* words, int time) {
+    while (__atomic_load_n(words, __ATOMIC_ACQUIRE) < time) {}
+    words[2] += 1;
+    __atomic_store_n(words + 1, time, __ATOMIC_RELEASE);
+}
+static int* asked(cudaStream_t stream) {
+    int* words;
+    cudaHostAlloc(&words, 4096, cudaHostAllocMapped);
+    memset(words, 0, 4096);
+    ask<<<1, 1, 0, stream>>>(words, 3);
+    return words;
+}
+static void asks(int answers) {
+    int* words = asked(0);
+    for (int time = 1; time <= answers; time++) answer(words, time);
+    printf("%d", cudaDeviceSynchronize());
+    printf(" %d\n", words[2]);
+    cudaFreeHost(words);
+}
+CASE(ask) { asks(2); }
+CASE(ask_right) { asks(3); }
+CASE(ask_a_thread_right) {
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    int* words = asked(stream);
+    std::thread other([&] { for (int time = 1; time <= 3; time++) answer(words, time); });
+    cudaStreamSynchronize(stream);
+    other.join();
+    printf("%d\n", words[2]);
+    cudaFreeHost(words);
+}
+// The host asks whether the kernel is complete, and has other kernels answer.
+CASE(ask_a_kernel_right) {
+    cudaStream_t streams[2];
+    for (int i = 0; i < 2; i++) cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
+    int* words = asked(streams[0]);
+    for (int done = 0; cudaStreamQuery(streams[0]) == cudaErrorNotReady;) {
+        if (__atomic_load_n(words, __ATOMIC_ACQUIRE) == done) continue;
+        answer_once<<<1, 1, 0, streams[1]>>>(words, ++done);
+        cudaStreamSynchronize(streams[1]);
+    }
+    printf("%d\n", words[2]);
+    cudaFreeHost(words);
+}
+
 int main(int, char** words) {
 #define RUN(name) if (!strcmp(words[1], #name)) name();
     RUN(two_kernels) RUN(two_kernels_right) RUN(copy_too_early) RUN(copy_right) RUN(two_copies) RUN(default_stream)
@@ -613,4 +674,5 @@ int main(int, char** words) {
     RUN(event) RUN(event_right) RUN(stream_of_another) RUN(event_of_another) RUN(graph_memory) RUN(graph_memory_right)
     RUN(used_too_early) RUN(freed_too_early) RUN(used_in_time)
     RUN(read_at_once) RUN(read_at_once_right) RUN(read_by_a_stream)
+    RUN(ask) RUN(ask_right) RUN(ask_a_thread_right) RUN(ask_a_kernel_right)
 }

@@ -39,6 +39,10 @@ OUTPUT = {
     "graph_memory": "0 1 ",
     "graph_memory_right": "0 0 4 4\n",
     "read_at_once_right": "7\n",
+    "ask": "702 30\n",
+    "ask_right": "0 31\n",
+    "ask_a_thread_right": "31\n",
+    "ask_a_kernel_right": "31\n",
     "large": "1\n",
     "large_right": "1\n",
     "large_read_right": "6\n",
@@ -55,7 +59,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("case", CASES)
 def test_several(program: Path, case: str, capfd: pytest.CaptureFixture[str]) -> None:
-    gpus = 1 if case.startswith(("large", "read")) else 2
+    gpus = 1 if case.startswith(("large", "read", "ask")) else 2
     result = run_program([str(program), case], ProgramOptions(folders=[SOURCE.parent], gpus=gpus))
     found = [one for one in result.findings if one.level != "note"]
     lines = enumerate(TEXT.split("\n"), 1)

@@ -29,7 +29,7 @@ from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.host_order import STREAMS, HostOrder
 from ptxlab.emulate.host.module_memory import EmulatedModule
-from ptxlab.emulate.host.running import LaunchPlace, RunningLaunch
+from ptxlab.emulate.host.running import Host, LaunchPlace, RunningLaunch
 from ptxlab.emulate.host.written import tracked_parameters
 from ptxlab.emulate.launch import Interrupted, compiled_for, configure, note_executed, uncompiled
 from ptxlab.emulate.runtime.order.devices import MOST_GRIDS, MOST_STEPS, STEP_SHIFT
@@ -81,15 +81,18 @@ class TeamGrid:
         return any(one.name in NETWORK for one in self.emulated.module.functions)
 
 
-def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
-    """Run grids at the same time, each once those before it are complete; all have one seed and one time limit."""
+def run_team(grids: Sequence[TeamGrid], space: AddressSpace, host: Host | None = None) -> Result:
+    """Run grids at the same time, each once those before it are complete; all have one seed and one time limit.
+
+    Meanwhile, a `host` may change memory.
+    """
     first = grids[0].options
     runtime_code(first.record is not None)
     started = time.perf_counter()
     until = None if first.timeout is None else started + first.timeout
     try:
         with joined(grids, space, until) as running:
-            outcome = running[0].run(until, first.progress)
+            outcome = running[0].run(until, first.progress, host)
             for launch, grid in zip(running, grids, strict=True):
                 note_executed(launch, grid.emulated.digest)
             result = Result(seconds=time.perf_counter() - started)

@@ -26,7 +26,7 @@ from ptxlab.toolchain.tools import can_find
 
 DEFAULT_GPU = "H200"
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
-_TALKS = re.compile(r"\.(sys|volatile|mmio)\b")
+_TALKS = re.compile(r"\.(sys|volatile|mmio)\b(?!\.shared)")
 _TRIGGERS = re.compile(r"\bgriddepcontrol\.launch_dependents\b")
 _ASSUMED_REGISTERS = 32  # a thread, where there is no ptxas to ask
 

@@ -37,6 +37,7 @@ from ptxlab.report import Diagnostic, Label, Span, error
 if TYPE_CHECKING:
     from ptxlab.programs.device_memory import DeviceMemory
     from ptxlab.programs.modules import LoadedModule
+    from ptxlab.programs.turns import Turn
 
 STAGED = 0x7300_0000_0000  # below all memory of the device: what copies take from memory that is the host's alone
 _GAP = 65536
@@ -331,8 +332,12 @@ class Team:
         options: LaunchOptions,
         span_of: Callable[[Frames], Span | None],
         folder: Path | None,
+        turn: Turn | None = None,
     ) -> Result:
-        """Run them, recorded to files of a folder; the result has what was found, and what was printed."""
+        """Run them, recorded to files of a folder; the result has what was found, and what was printed.
+
+        With a `turn`, they may wait for the host.
+        """
         grids, base = [], STAGED
         if folder is not None:
             folder.mkdir()
@@ -347,8 +352,12 @@ class Team:
                 record = Record(folder / f"{number:03}.ptxtrace")
                 grid = replace(grid, options=replace(grid.options, record=record))
             grids.append(grid)
-        result = run_apart(grids)
-        return run_team(grids, AddressSpace(list(self.memory.regions.values()))) if result is None else result
+        space = AddressSpace(list(self.memory.regions.values()))
+        if turn is not None:
+            turn.begin(part)
+            grids[0] = replace(grids[0], options=replace(grids[0].options, progress=turn.check))
+            return run_team(grids, space, turn.may_host_write)
+        return run_apart(grids) or run_team(grids, space)
 
     def _launch(self, one: QueuedLaunch, before: Sequence[int], line: Span | None, overlaps: bool) -> TeamGrid:
         device = one.order.device

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.device.detectors import DETECTORS
@@ -38,6 +38,9 @@ from ptxlab.programs.queue import (
 )
 from ptxlab.programs.repeats import Repeats
 from ptxlab.report import Diagnostic, KernelError, PtxError, Span
+
+if TYPE_CHECKING:
+    from ptxlab.programs.turns import Turn
 
 MOST_RECORDED = 256  # operations of a program that go to a folder
 _FAILURE, _NOT_SUPPORTED = 719, 801
@@ -80,9 +83,9 @@ class Runner:
         """How often a kernel was launched."""
         return self.log.launches.setdefault(kernel.title, LaunchCount())
 
-    def run_queue(self, queue: Sequence[Queued]) -> Ended:
-        """Run all that the program has issued and has not waited for."""
-        return self._one_after_another(parts_of(queue) if queue else (), self._run_part)
+    def run_queue(self, queue: Sequence[Queued], turn: Turn | None = None) -> Ended:
+        """Run all that the program has issued and has not waited for; with a `turn`, it may wait for the host."""
+        return self._one_after_another(parts_of(queue) if queue else (), partial(self._run_part, turn=turn))
 
     def _one_after_another(self, parts: Iterable[Sequence[Queued]], run: Callable[[Sequence[Queued]], Ended]) -> Ended:
         """Run parts of a queue until one fails."""
@@ -141,22 +144,22 @@ class Runner:
                 made.add(at)
         return [one for at, one in enumerate(operations) if at not in made]
 
-    def _run_part(self, part: Sequence[Queued]) -> Ended:
+    def _run_part(self, part: Sequence[Queued], turn: Turn | None) -> Ended:
         """Run operations that are not all ordered, or a single one."""
         copies = [one for one in part if isinstance(one, QueuedCopy)]
         if len(copies) == len(part) or any(one.is_large for one in copies):
             self.note(compare(copies, self.span_of), ())
-        return self._one_after_another(stages_of(part), self._run_stage)
+        return self._one_after_another(stages_of(part), partial(self._run_stage, turn=turn))
 
-    def _run_stage(self, stage: Sequence[Queued]) -> Ended:
+    def _run_stage(self, stage: Sequence[Queued], turn: Turn | None) -> Ended:
         launches = [one for one in stage if isinstance(one, QueuedLaunch)]
         if not launches:
             for one in stage:
                 assert isinstance(one, QueuedCopy)
                 perform(one, self.memory.bytes_at)
             return 0, ""
-        is_alone = len(stage) == 1 and self.memory.gpus == 1
-        return self.run_alone(launches[0]) if is_alone else self._run_together(stage, launches)
+        is_alone = len(stage) == 1 and self.memory.gpus == 1 and turn is None
+        return self.run_alone(launches[0]) if is_alone else self._run_together(stage, launches, turn=turn)
 
     def run_alone(self, one: QueuedLaunch) -> Ended:
         """Run a launch that nothing runs beside, unless it was run before and changed nothing."""
@@ -180,12 +183,13 @@ class Runner:
         part: Sequence[Queued],
         launches: Sequence[QueuedLaunch],
         reported: Callable[[Result], bool] = lambda _: True,
+        turn: Turn | None = None,
     ) -> Ended:
         """Run operations at the same time; what is found counts if the result is `reported`."""
         started = time.perf_counter()
         at = launches[0].frames if len(launches) == 1 else ()
         try:
-            result = self._run_team(part, launches, self._next_recording(len(part)))
+            result = self._run_team(part, launches, self._next_recording(len(part)), turn)
         except Interrupted as stopped:
             self.note(stopped.diagnostics, at)
             raise
@@ -199,10 +203,16 @@ class Runner:
         self.note(result.diagnostics, at)
         return _status_of(result.diagnostics), result.output
 
-    def _run_team(self, part: Sequence[Queued], launches: Sequence[QueuedLaunch], recording: Path | None) -> Result:
+    def _run_team(
+        self,
+        part: Sequence[Queued],
+        launches: Sequence[QueuedLaunch],
+        recording: Path | None,
+        turn: Turn | None = None,
+    ) -> Result:
         for module in {id(one.loaded): one.loaded.module for one in launches}.values():
             context_of(module).refuse_wrong(module)
-        return Team(self.memory, self.objects).run(part, launches[0].options, self.span_of, recording)
+        return Team(self.memory, self.objects).run(part, launches[0].options, self.span_of, recording, turn)
 
     def _next_recording(self, count: int) -> Path | None:
         """Where so many operations are recorded that run next, at the same time; None where they are not."""

@@ -35,6 +35,7 @@ from ptxlab.programs.pes import Pes
 from ptxlab.programs.queue import Call, Order, Queued, QueuedCopy, QueuedLaunch
 from ptxlab.programs.runs import Runner
 from ptxlab.programs.textures import object_of
+from ptxlab.programs.turns import Asked, Turns
 from ptxlab.report import KernelError, PtxError, Span, render
 from ptxlab.toolchain import compile_cuda
 
@@ -66,6 +67,7 @@ class Process:
         self._own_modules: set[int] = set()
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         self.number: int = struct.unpack("iII", credentials)[0]
+        self.turns = Turns(self.runner, self.number)
         self.has_ended = False
         self._others = others
         others.append(self)
@@ -80,6 +82,7 @@ class Process:
 
     def close(self) -> None:
         """End the conversation, and give back its memory."""
+        self.turns.close()
         self.connection.close()
         if self.pes is None:
             self.memory.close()
@@ -174,7 +177,8 @@ class Process:
         answer = Writer().number(variables.dynamic_offset).number(largest)
         for extent in cluster:
             answer.number(extent)
-        answer.number(int(loaded.starts_dependents(kernel))).number(number_of(loaded.module.target))
+        answer.number(int(loaded.starts_dependents(kernel))).number(int(loaded.talks_to_host(kernel)))
+        answer.number(number_of(loaded.module.target))
         answer.number(area.size).number(len(kernel.parameters))
         for parameter in kernel.parameters:
             answer.number(layout.size_of_variable(parameter)).number(area.offsets[id(parameter)])
@@ -243,9 +247,10 @@ class Process:
         if self.pes is not None:
             self.pes.wait(self.pe)
             return None
-        queue, self.queue = self.queue, []
-        status, output = self.runner.run_queue(queue)
-        return Writer(status).text(output)
+        waits, is_all = bool(given.number()), bool(given.number())
+        clock = [given.number() for _ in range(given.number())]
+        (status, output), left = self.turns.run(self.queue, Asked(waits, None if is_all else clock))
+        return Writer(status).number(left).text(output)
 
     # The rest.
 

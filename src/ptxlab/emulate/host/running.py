@@ -45,6 +45,11 @@ SPARE = 65536  # allocations that a kernel may make itself
 
 Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32, *[ctypes.c_uint64] * 5)
 Progress = Callable[[int, int], None]
+Host = Callable[[int, Sequence[bool]], bool]
+"""Whether host code may still change memory, where no thread can continue.
+
+It is given how often kernels have done so, and which launches of the team are complete.
+"""
 
 
 @dataclass(frozen=True)
@@ -276,10 +281,15 @@ class RunningLaunch:
 
     # Running.
 
-    def run(self, until: float | None, progress: Progress | None) -> str | None:
-        """Run all blocks; `timeout` or `interrupted` if they were stopped, `failed` if one core is to run them."""
+    def run(self, until: float | None, progress: Progress | None, host: Host | None = None) -> str | None:
+        """Run all blocks; `timeout` or `interrupted` if they were stopped, `failed` if one core is to run them.
+
+        With a `host`, threads that wait for memory hang only if it will not change that.
+        """
         outcome: str | None = None
         running = self.workers
+        if host is not None:
+            running[0].record.part("clusters").set(is_alone=0)  # it returns where no thread can continue
         try:
             while running and outcome is None:
                 self.stuck.value = len(self.workers) - len(running)
@@ -290,7 +300,9 @@ class RunningLaunch:
                     outcome = "failed"  # in time or not: what was found is not to be reported
                 is_over = self.place is not None and self.stop.value  # then clusters are kept to be explained
                 running = [one for one in self.workers if one.record.get("clusters.waiting") and not is_over]
-                if running and not self.is_trial:
+                is_stuck = bool(running) and outcome is None
+                may_continue = is_stuck and host is not None and self._may_continue(host)
+                if running and not self.is_trial and not may_continue:
                     running = [self._gather(*running)]
                 if outcome is None and running and until is not None and time.perf_counter() >= until:
                     outcome = "timeout"
@@ -302,6 +314,11 @@ class RunningLaunch:
         if self.services.failure is not None:
             raise self.services.failure
         return outcome
+
+    def _may_continue(self, host: Host) -> bool:
+        """Whether the host may change what threads wait for."""
+        changes = self.call(entries.OBSERVE_ANEW, *self.workers)
+        return host(changes, [launch.finished.value == launch.total for launch in self.team])
 
     def _run_workers(self, workers: list[HostWorker], until: float | None, progress: Progress | None) -> str | None:
         """Have workers run until all have ended, or none gets any further; `timeout` if they were stopped."""

@@ -26,7 +26,7 @@ from .memory.block_independence import put_back, share_bytes
 from .memory.profile import settle_all
 from .order.earlier_grids import take_over_accesses
 from .schedule.directed import run_directed
-from .schedule.grid import continue_alone, end_broken, run_grid, take_over
+from .schedule.grid import continue_alone, end_broken, observe_anew, run_grid, take_over
 from .schedule.search import run_search
 
 
@@ -70,6 +70,6 @@ RARE = frozenset("""
     textures.queries textures.surfaces textures.texels
 """.split())  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (
-    run_directed, run_grid, run_search, take_over, continue_alone, end_broken, settle_all, share_bytes, put_back,
-    take_over_accesses,
+    run_directed, run_grid, run_search, take_over, continue_alone, observe_anew, end_broken, settle_all, share_bytes,
+    put_back, take_over_accesses,
 )  # fmt: skip

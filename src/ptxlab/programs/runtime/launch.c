@@ -204,6 +204,7 @@ cudaError_t know(Function *function) {
     function->largest_block = (int)take_number(&answer);
     for (int i = 0; i < 3; i++) function->cluster[i] = (unsigned)take_number(&answer);
     function->triggers = take_number(&answer);
+    function->talks = take_number(&answer);
     function->ptx_version = (int)take_number(&answer);
     function->parameters = (uint32_t)take_number(&answer);
     function->count = (int)take_number(&answer);
@@ -282,7 +283,8 @@ static uint64_t bytes_to_keep(Function *function) {
 }
 
 cudaError_t run(Function *function, const Shape *shape, const void *parameters, cudaStream_t stream) {
-  bool later = defers() || (function->triggers && device_number("queues"));
+  bool may_overlap = function->triggers || (function->talks && is_memory_shared());
+  bool later = defers() || (may_overlap && device_number("queues"));
   void *snapshot = later ? 0 : snapshot_of_shared(bytes_to_keep(function));
   Bytes bytes = {0}, answer;
   put_number(&bytes, function->module->number);

@@ -29,6 +29,13 @@ static void say_limit(uint64_t size) {
   finding("out-of-memory", message, 0, "run the program with smaller sizes, or where more memory is free: half of it is for GPUs");
 }
 
+static void count_shared(Allocation *one, void *with) { *(int *)with += host_may_touch(one); }
+bool is_memory_shared(void) {
+  int count = 0;
+  each_allocation(count_shared, &count);
+  return count;
+}
+
 static void note_allocation(const Allocation *one) {
   Bytes bytes = {0};
   put_number(&bytes, one->base);
@@ -146,7 +153,7 @@ void each_allocation(void (*use)(Allocation *, void *), void *with) {
 
 cudaError_t release(void *pointer, const char *call, unsigned kinds) {
   LOCKED;
-  run_queued();
+  has_run(0, ALL);
   uint64_t address = (uint64_t)pointer;
   Allocation *one = allocation_at(address);
   char message[300];
@@ -426,7 +433,7 @@ static cudaError_t now(Operation operation) {
   }
   started_on(0);
   read_too(&operation, 0);
-  synchronized_all();
+  if (may_wait_for_host()) synchronized(0); else synchronized_all();
   cudaError_t error = settled();
   if (error) return error;
   return perform_memory(&operation, false, 0);

@@ -136,7 +136,7 @@ static void drop(Pending **at) {
 
 static void waited(const Clock *clock) {
   LOCKED;
-  run_queued();
+  wait_for(clock->counts, clock->size);
   join(&host, clock);
   for (Pending **at = &pending; *at;) {
     Pending *one = *at;
@@ -152,11 +152,22 @@ static bool has_waited(const Clock *clock) {
   return true;
 }
 
-void synchronized(cudaStream_t stream) {
-  LOCKED;
+// What a stream comes after, and that is of others, too, if it is the default one.
+static const Clock *clock_of(cudaStream_t stream) {
   Stream *one = stream_of(stream);
   if (one == &firsts[one->device]) join_blocking(one);
-  waited(&one->clock);
+  return &one->clock;
+}
+
+static bool is_complete(cudaStream_t stream) {
+  LOCKED;
+  const Clock *clock = clock_of(stream);
+  return has_run(clock->counts, clock->size);
+}
+
+void synchronized(cudaStream_t stream) {
+  LOCKED;
+  waited(clock_of(stream));
 }
 
 void synchronized_device(int device) {
@@ -299,7 +310,7 @@ static bool open_pages(const void *data, size_t size, bool writes) {
   uint64_t address = (uint64_t)data;
   if (!size || !is_device_address(address)) return false;
   LOCKED;
-  run_queued();
+  has_run(0, ALL);
   if (!pending) return false;
   Allocation *one = allocation_at(address);
   if (!one || one->freed || !host_may_touch(one) || address + size > one->base + one->size) return false;
@@ -332,7 +343,8 @@ CALL_OF_SYSTEM(size_t, fread, (void *data, size_t size, size_t count, FILE *file
 CALL_OF_SYSTEM(size_t, fwrite, (const void *data, size_t size, size_t count, FILE *file), (data, size, count, file), data, size * count, false)
 
 static void fault(int number, siginfo_t *info, void *context) {
-  LOCKED;
+  if (lock_library_unless(is_open_to_host)) return;  // kernels may wait for this very access: it is made again
+  __attribute__((cleanup(unlock_library))) int locked_here = 0;
   ucontext_t *state = context;
   uint64_t address = (uint64_t)info->si_addr;
   Allocation *one = is_device_address(address) ? allocation_at(address) : 0;
@@ -354,7 +366,7 @@ static void fault(int number, siginfo_t *info, void *context) {
     mprotect((void *)(address & ~4095ull), 4096, PROT_READ | PROT_WRITE);
     return;
   }
-  if (is_queued()) { run_queued(); return; }
+  if (is_queued()) { has_run(0, ALL); return; }
   if (is_found(address, 1, writes)) return;
   for (Pending *wait = pending; wait; wait = wait->next)
     if (address < ((wait->start + wait->size + 4095) & ~4095ull) && address >= (wait->start & ~4095ull)) {
@@ -481,7 +493,10 @@ API cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   synchronized(stream);
   return settled();
 }
-API cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+API cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  ALIVE;
+  return is_complete(stream) ? cudaStreamSynchronize(stream) : cudaErrorNotReady;
+}
 
 API cudaError_t cudaEventCreateWithFlags(cudaEvent_t *into, unsigned flags) {
   ALIVE;
@@ -566,7 +581,12 @@ API cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   waited(&one->clock);
   return settled();
 }
-API cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
+API cudaError_t cudaEventQuery(cudaEvent_t event) {
+  ALIVE;
+  Event *one = (Event *)event;
+  CHECKED(one && !one->destroyed, cudaErrorInvalidResourceHandle);
+  return has_run(one->clock.counts, one->clock.size) ? cudaEventSynchronize(event) : cudaErrorNotReady;
+}
 API cudaError_t cudaEventElapsedTime(float *into, cudaEvent_t start_, cudaEvent_t end_) {
   ALIVE;
   Event *from = (Event *)start_, *to = (Event *)end_;

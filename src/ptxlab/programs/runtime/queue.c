@@ -9,12 +9,15 @@
 #define MOST_QUEUED 2000
 
 static int count;
+static bool is_running;  // kernels that wait for the host, while it does not wait for them
+static _Atomic bool is_open;
 static bool talks, is_mixed, has_launch;
 static cudaStream_t from;  // of all launches, unless it is mixed
 static char title[160];
 
-bool is_queued(void) { return count != 0; }
+bool is_queued(void) { return count || is_running; }
 bool may_wait_for_host(void) { return talks; }
+bool is_open_to_host(void) { return is_open; }
 bool defers(void) { return device_number("queues") && (is_pe() || gpu_count() > 1 || has_streams() || count); }
 
 static void close_one(Allocation *one, void *with) {
@@ -34,23 +37,46 @@ void queued(cudaStream_t stream, const char *kernel, bool talks_to_host) {
   }
   talks |= talks_to_host;
   if (!count++) each_allocation(close_one, 0);
-  if (count == MOST_QUEUED) run_queued();
+  if (count == MOST_QUEUED) has_run(0, ALL);
 }
 
-void run_queued(void) {
-  LOCKED;
-  if (!count) return;
-  count = 0;
+// Whether the operations are complete that a clock comes after. If it waits for them, they are.
+static bool let_run(bool waits, const uint32_t *clock, int size) {
   // Which of several streams has written something is not known: what they write is not held against the host.
-  void *snapshot = has_launch && !is_mixed ? snapshot_of_shared(64ull << 20) : 0;
-  Bytes answer;
-  int status = ask(REQUEST_RUN, &(Bytes){0}, &answer);
+  void *snapshot = has_launch && !is_mixed && !is_running ? snapshot_of_shared(64ull << 20) : 0;
+  Bytes bytes = {0}, answer;
+  put_number(&bytes, waits);
+  put_number(&bytes, size == ALL);
+  put_number(&bytes, size == ALL ? 0 : size);
+  for (int i = 0; i < size; i++) put_number(&bytes, clock[i]);
+  count = 0;
+  int status = ask(REQUEST_RUN, &bytes, &answer);
+  uint64_t left = take_number(&answer);
+  is_running = left && !status;
   char *text = take_text(&answer);
   keep_output(text, strlen(text));
   each_allocation(open_one, 0);
   if (snapshot) pending_changes(from, snapshot, talks ? 0 : title);
   close_pending();
-  talks = is_mixed = has_launch = false;
+  if (!is_running) talks = false;
+  is_mixed = has_launch = false;
   free(answer.data);
   if (status) fail_later(status);
+  return left < 2;
 }
+
+bool has_run(const uint32_t *clock, int size) {
+  LOCKED;
+  return !is_queued() || let_run(false, clock, size);
+}
+
+void wait_for(const uint32_t *clock, int size) {
+  // First without waiting: memory is open then to other threads of the program, for which kernels may wait.
+  LOCKED;
+  if (has_run(clock, size)) return;
+  is_open = true;
+  let_run(true, clock, size);
+  is_open = false;
+}
+
+void run_queued(void) { wait_for(0, ALL); }

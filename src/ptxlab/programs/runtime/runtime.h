@@ -48,6 +48,7 @@ void start(void);
 extern pthread_mutex_t lock;
 #define LOCKED __attribute__((cleanup(unlock_library))) int locked_here = lock_library(); (void)locked_here
 int lock_library(void);
+int lock_library_unless(bool (*is_pointless)(void));  // gives up, and returns 1, if it is
 void unlock_library(int *);
 
 // Findings about the host code. `about` is an address of device memory, or 0.
@@ -92,6 +93,7 @@ void unmap_addresses(uint64_t base);
 void *mine(uint64_t address);  // where the library reads and writes device memory
 bool is_device_address(uint64_t address);
 bool host_may_touch(const Allocation *allocation);
+bool is_memory_shared(void);  // of any allocation, with the host
 cudaError_t release(void *pointer, const char *call, unsigned kinds);
 cudaError_t allocate_again(void *pointer);  // memory of a graph, at the address that it has
 void each_allocation(void (*use)(Allocation *, void *), void *with);
@@ -126,8 +128,12 @@ bool defers(void);  // whether operations are queued, not run when they are issu
 bool in_explicit_graph(void);  // whether what runs now is a node that the host added to a graph
 bool is_queued(void);
 bool may_wait_for_host(void);
+bool is_open_to_host(void);  // whether memory is open though the library waits for kernels
 void queued(cudaStream_t stream, const char *kernel, bool talks_to_host);
-void run_queued(void);
+#define ALL (-1)  // in place of the size of a clock
+bool has_run(const uint32_t *clock, int size);  // runs what the clock comes after, as far as it does not wait for the host
+void wait_for(const uint32_t *clock, int size);  // until what the clock comes after is complete
+void run_queued(void);  // until all is complete
 
 // launch.c
 typedef struct Module Module;
@@ -142,7 +148,7 @@ typedef struct {
   int static_shared, local, constant, largest_block, registers, ptx_version;
   int dynamic_limit;
   unsigned cluster[3];
-  bool no_cluster_limit, triggers;  // whether it lets the grid after it start
+  bool no_cluster_limit, triggers, talks;  // whether it lets the grid after it start; whether it may wait for the host
   int carveout;
   uint64_t launches, nanoseconds;  // how many there were, and how long the last took
 } Function;

@@ -16,7 +16,7 @@ from ptxlab.emulate.runtime.schedule.clusters import (
     take_clusters,
     take_number,
 )
-from ptxlab.emulate.runtime.schedule.quiescence import is_still, leap, outlasts_time, watch_anew
+from ptxlab.emulate.runtime.schedule.quiescence import changes_of, is_still, leap, outlasts_time, watch_anew
 from ptxlab.emulate.runtime.schedule.schedule import (
     BROKEN,
     FINISHED,
@@ -138,7 +138,7 @@ def has_to_leave(worker: Pointer[Worker], still: u32) -> boolean:
             worker.clusters.capacity = min(worker.clusters.capacity * 2, worker.clusters.limit)
     elif worker.clusters.is_alone != 0:
         continue_together(worker, still)
-    elif not has_more(worker):
+    elif not has_more(worker) or cast(u64, worker.together.team) != 0:
         return True
     return False
 
@@ -225,8 +225,15 @@ def take_over(worker: Pointer[Worker], other: Pointer[Worker]) -> None:
 def continue_alone(worker: Pointer[Worker]) -> None:
     """Observe all clusters again, now that no other worker has any: what those have changed is not counted here."""
     worker.clusters.is_alone = 1
+    observe_anew(worker)
+
+
+@native
+def observe_anew(worker: Pointer[Worker]) -> u32:
+    """Observe all clusters again, since others than kernels may change memory; how often kernels have done so far."""
     for index in range(worker.clusters.waiting):
         watch_anew(worker.clusters.residents[index])
+    return u32(changes_of(worker))
 
 
 @native
