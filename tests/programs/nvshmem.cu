@@ -210,6 +210,12 @@ static void team_right() {
     }
     nvshmem_barrier_all();
     print("team", sum);
+    nvshmem_team_t row, column;
+    nvshmem_team_split_2d(NVSHMEM_TEAM_WORLD, 3, nullptr, 0, &row, nullptr, 0, &column);
+    nvshmem_int_sum_reduce(column, sum, x, 1);
+    print("column", sum);
+    printf("row %d: %d of %d, %d of %d\n", me, nvshmem_team_my_pe(row), nvshmem_team_n_pes(row),
+           nvshmem_team_my_pe(column), nvshmem_team_n_pes(column));
     nvshmem_free(x);
     nvshmem_free(sum);
 }
@@ -232,8 +238,7 @@ static void unequal() {
 
 // Not here.
 static void not_there() {
-    nvshmem_team_t x, y;
-    nvshmem_team_split_2d(NVSHMEM_TEAM_WORLD, 2, nullptr, 0, &x, nullptr, 0, &y);  // expect not_there: unsupported-call
+    nvshmemx_buffer_register_symmetric(nullptr, 1 << 21, 0);  // expect not_there: unsupported-call
 }
 
 int main(int, char** arguments) {

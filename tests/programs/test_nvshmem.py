@@ -36,7 +36,9 @@ def printed(case: str, machines: int) -> list[str]:
             f"g {pe}: {pe + 5}", f"put {pe}: {(pe + 1) % 4 * 3}", f"fcollect {pe}: 4", f"sum {pe}: 12",
             f"broadcast {pe}: 4", f"ptr {pe}: 1 {int(near[pe])}",
         ],
-        "team_right": lambda pe: [f"team {pe}: {3 * (pe % 2)}", *([f"team {pe}: {pe // 2} of 2"] if pe % 2 else [])],
+        "team_right": lambda pe: [f"team {pe}: {3 * (pe % 2)}", *([f"team {pe}: {pe // 2} of 2"] if pe % 2 else []),
+                                  f"column {pe}: {pe if pe % 3 else 3}",
+                                  f"row {pe}: {pe % 3} of {1 if pe == 3 else 3}, {pe // 3} of {1 if pe % 3 else 2}"],
     }  # fmt: skip
     return sorted(line for pe in range(4) for line in of_pe[case](pe))
 

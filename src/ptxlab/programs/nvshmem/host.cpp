@@ -30,7 +30,7 @@ void ptxlab_call(const char* name, int team, int first, int stride, int size);
 long nvshmem_error;
 
 namespace {
-constexpr int most_teams = 12, team_bytes = 8 * 64 + 4096;  // as `state.py` has them
+constexpr int most_teams = 32, team_bytes = 8 * 64 + 4096;  // as `state.py` has them
 struct Known { int first, stride, size; };                  // a team; of no PEs: there is none
 int pe, count, machines, each;
 Known teams[most_teams];
@@ -293,6 +293,23 @@ API int nvshmem_team_split_strided(nvshmem_team_t parent, int first, int stride,
     if (index_in(team, pe) >= 0) *into = (nvshmem_team_t)made;
     nvshmem_barrier(parent);
     return 0;
+}
+API int nvshmem_team_split_2d(nvshmem_team_t parent, int width, const nvshmem_team_config_t*, long, nvshmem_team_t* row,
+                              const nvshmem_team_config_t*, long, nvshmem_team_t* column) {
+    need();
+    *row = *column = NVSHMEM_TEAM_INVALID;
+    const Known* of = known(parent);
+    if (!of || width < 1) return 1;
+    int status = 0, size = of->size;
+    if (width > size) width = size;
+    auto split = [&](int first, int stride, int members, nvshmem_team_t* own_team) {
+        nvshmem_team_t made;
+        status |= nvshmem_team_split_strided(parent, first, stride, members, nullptr, 0, &made);
+        if (made != NVSHMEM_TEAM_INVALID) *own_team = made;
+    };
+    for (int first = 0; first < size; first += width) split(first, 1, first + width > size ? size - first : width, row);
+    for (int first = 0; first < width; first++) split(first, width, (size - first + width - 1) / width, column);
+    return status;
 }
 API void nvshmem_team_destroy(nvshmem_team_t team) { if (team >= 7 && team < most_teams) teams[team].size = 0; }
 

@@ -11,7 +11,7 @@
 
 #ifdef __CUDA_ARCH__
 namespace ptxlab_collectives {
-constexpr size_t teams = 12, slots = 64, scratch_bytes = 4096;  // of each team, in the symmetric memory `psync_pool`
+constexpr size_t teams = 32, slots = 64, scratch_bytes = 4096;  // of each team, in the symmetric memory `psync_pool`
 
 static __device__ __forceinline__ nvshmemi_team_t* of(nvshmem_team_t team) {
     return nvshmemi_device_state_d.team_pool[team];
