@@ -211,10 +211,11 @@ def sizes_of(made: Schedule, chance: random.Random) -> dict[str, int]:
     """Sizes that are any, or multiples of tiles."""
     found = {}
     for size in made.algorithm.sizes:
-        step = 32 if made.algorithm is linear_of_fours and size == "k" else chance.choice((1, 4, 8, 16))
+        scaled = made.algorithm is linear_of_fours  # arrays without elements are refused: TMA does not copy them
+        step = 32 if scaled and size == "k" else chance.choice((1, 4, 8, 16))
         most = 2 * LARGEST if made.state.unit == "tcgen05" else LARGEST
         gathers = any(array.element == "s32" for array in made.algorithm.arrays.values())
-        is_empty = step < 32 and not gathers and chance.random() < EMPTY
+        is_empty = step < 32 and not gathers and chance.random() < EMPTY and not scaled
         found[size] = 0 if is_empty else max(step, chance.randint(1, most) // step * step)
     return {**found, **made.sizes}
 
