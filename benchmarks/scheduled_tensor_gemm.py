@@ -35,22 +35,24 @@ def by_mma(m: int = 128, n: int = 128, stages: int = 3) -> Schedule:
     return s.pipeline(stages=stages).raster(8)
 
 
-def by_wgmma(m: int = 128, n: int = 128, stages: int = 4, rows: int = 64, blocks: int = 1) -> Schedule:
+def by_wgmma(m: int = 128, n: int = 128, stages: int = 4, rows: int = 64, blocks: int = 1, depth: int = 64) -> Schedule:
     s = schedule(product)
     s.tile(i=m, j=n).blocks()
     s.tile(i=rows).threads()
     if blocks > 1:
-        s.tile(x=64 * blocks).tile(x=64).cluster()
+        s.tile(x=depth * blocks).tile(x=depth).cluster()
     else:
-        s.tile(x=64)
+        s.tile(x=depth)
     s.tensorize("wgmma")
     s.stage("a", "b", in_="shared", swizzle="128B")
     s.vectorize("c", 8)
     return s.pipeline(stages=stages, by="tma").raster(8)
 
 
-def with_roles(m: int = 128, n: int = 256, stages: int = 4, rows: int = 64, blocks: int = 1) -> Schedule:
-    return by_wgmma(m, n, stages, rows, blocks).specialize()
+def with_roles(
+    m: int = 128, n: int = 256, stages: int = 4, rows: int = 64, blocks: int = 1, depth: int = 64
+) -> Schedule:
+    return by_wgmma(m, n, stages, rows, blocks, depth).specialize()
 
 
 def persistent(m: int = 128, n: int = 256, stages: int = 4, rows: int = 64) -> Schedule:
@@ -92,6 +94,23 @@ TILES = {
     "64x64, 12 stages": (64, 64, 12, 1),
     "64x64": (64, 64, 4, 1),
     "64x32": (64, 32, 16, 1),
+    "64x48": (64, 48, 14, 1),
+    "64x80": (64, 80, 11, 1),
+    "64x112": (64, 112, 9, 1),
+    "64x144": (64, 144, 8, 1),
+    "128x80": (128, 80, 8, 1),
+    "128x112": (128, 112, 7, 1),
+    "128x144": (128, 144, 6, 1),
+    "128x176": (128, 176, 5, 1),
+    "64x32, by 128": (64, 32, 8, 1, 128),
+    "64x64, by 128": (64, 64, 6, 1, 128),
+    "64x96, by 128": (64, 96, 5, 1, 128),
+    "64x128, by 128": (64, 128, 4, 1, 128),
+    "128x64, by 128": (128, 64, 4, 1, 128),
+    "128x96, by 128": (128, 96, 3, 1, 128),
+    "64x64, 2 blocks, by 128": (64, 64, 6, 2, 128),
+    "64x64, 4 blocks, by 128": (64, 64, 6, 4, 128),
+    "64x96, 2 blocks": (64, 96, 11, 2),
     "128x192, 2 blocks": (128, 192, 5, 2),
     "128x160, 2 blocks": (128, 160, 6, 2),
     "128x128, 2 blocks": (128, 128, 7, 2),
@@ -101,7 +120,7 @@ TILES = {
     "64x64, 2 blocks": (64, 64, 12, 2),
     "64x64, 4 blocks": (64, 64, 12, 4),
 }
-"""Rows and columns of a tile, stages of the ring, and blocks that share a sum."""
+"""Rows and columns of a tile, stages of the ring, blocks that share a sum, and how long a stage is along it."""
 MULTICAST = {
     "256x192": (256, 192, 3, "b"),
     "256x160": (256, 160, 4, "a"),
@@ -122,10 +141,10 @@ STREAM_K = ("128x256", "192x192", "128x192", "128x160", "128x128")
 BOTH = ("256x192", "128x256", "192x192", "128x192", "128x160")
 
 
-def make(rows: int, columns: int, stages: int, blocks: int) -> Schedule:
+def make(rows: int, columns: int, stages: int, blocks: int, depth: int = 64) -> Schedule:
     """The schedule for a tile: persistent where an SM has one block, and no blocks share a tile."""
-    found = with_roles(rows, columns, stages, 128 if rows == 256 else 64, blocks)
-    return found.persistent() if blocks == 1 and stages * 128 * (rows + columns) > 100_000 else found
+    found = with_roles(rows, columns, stages, 128 if rows == 256 else 64, blocks, depth)
+    return found.persistent() if blocks == 1 and stages * 2 * depth * (rows + columns) > 100_000 else found
 
 
 def multicast(rows: int, columns: int, stages: int, array: str) -> Schedule:

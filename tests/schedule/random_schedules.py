@@ -46,7 +46,8 @@ TILES = (2, 3, 4, 5, 8, 16, 32)
 LARGEST = 70  # extent that is drawn, where a tile has less than 128 rows
 EMPTY = 0.03  # of sizes are zero
 PROVED = 0.1
-MOST_PROVED = 200_000  # iterations of all loops of what is compared for all values: `equal` has a term for each
+MOST_RUN = 1_000_000  # iterations of all loops that are run: some schedules have one thread for many
+MOST_PROVED = 200_000  # of what is compared for all values: `equal` has a term for each
 MOST_SERIAL = 2_000  # of these by one thread: `equal` takes a turn for each
 LONGEST = 1500  # lines of PTX: compiling more takes too long for what it finds
 SECONDS = 200  # of CPU that one schedule may take
@@ -220,13 +221,13 @@ def sizes_of(made: Schedule, chance: random.Random) -> dict[str, int]:
     return {**found, **made.sizes}
 
 
-def small(made: Schedule, sizes: dict[str, int]) -> dict[str, int]:
-    """These sizes, the largest of them halved until all loops together have few iterations."""
+def small(made: Schedule, sizes: dict[str, int], most: int, serial: float = math.inf) -> dict[str, int]:
+    """These sizes, the largest halved until all loops together have few iterations, and those of a thread have."""
     found = dict(sizes)
     axes = made.algorithm.axes
     while (
-        math.prod(max(extent.value(found), 1) for extent in axes.values()) > MOST_PROVED
-        or math.prod(max(made.state.iterations(name, found), 1) for name in made.state.serial(axes)) > MOST_SERIAL
+        math.prod(max(extent.value(found), 1) for extent in axes.values()) > most
+        or math.prod(max(made.state.iterations(name, found), 1) for name in made.state.serial(axes)) > serial
     ):
         largest = max((name for name in found if name not in made.sizes), key=lambda name: found[name], default="")
         if not largest or found[largest] == 1:
@@ -256,11 +257,12 @@ def attempt(seed: int, proved: float = 0.0) -> dict[str, Any]:
             found |= {"schedule": repr(made)}
             if is_short(made, found["refused"]):
                 break
-        sizes = found["sizes"] = sizes_of(made, chance)
+        sizes = sizes_of(made, chance)
+        found["sizes"] = sizes = sizes if made.state.tensors else small(made, sizes, MOST_RUN)
         launching.SMS = found["sms"] = chance.choice((2, 5, 132))
         made.check(seeds=2, symbolic=False, **sizes)
         if chance.random() < proved and made.algorithm is not linear_of_fours:  # it has no plain kernel
-            made.check(seeds=0, **small(made, sizes))
+            made.check(seeds=0, **small(made, sizes, MOST_PROVED, MOST_SERIAL))
     except Exception:  # any of them is a defect, and is reported
         found["wrong"] = traceback.format_exc()[-3000:]
     finally:

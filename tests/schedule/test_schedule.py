@@ -15,6 +15,7 @@ from ptxlab.report import KernelError, PtxError
 from ptxlab.schedule import Schedule, algorithm, bf16, f32, s8, schedule
 from tests.schedule.algorithms import (
     ALGORITHMS,
+    batched,
     causal_sums,
     convolution,
     gemv,
@@ -214,6 +215,13 @@ def test_a_ring_of_one_iteration():
     (wait,) = (number for number, line in enumerate(lines) if "cp.async.wait_group" in line)
     (barrier,) = (number for number, line in enumerate(lines) if "bar.sync" in line)
     assert wait < barrier
+
+
+def test_a_wait_for_copies_leaves_what_a_barrier_is_for():
+    """What threads combined before is ordered by the barrier of the loop, and waits for copies do not change that."""
+    s = schedule(batched).tile(j=32, h=5).blocks().tile(i=1, j=1).tile(x=4).blocks("i.0").threads("h.1").threads("x.1")
+    text = str(s.stage("a", in_="shared", transposed=True).pipeline(stages=4))
+    assert text.count("bar.warp.sync") == 2
 
 
 def test_less_is_masked_where_tiles_fit():

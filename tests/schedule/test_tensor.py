@@ -43,6 +43,12 @@ def by_mma(of=linear, **how) -> Schedule:
     return s.vectorize("a", "b", 8).vectorize("c", 2)
 
 
+def by_columns_of_warps(of, columns: int) -> Schedule:
+    """Two warps beside each other."""
+    s = schedule(of).tile(i=16, j=2 * columns).blocks().tile(i=16, j=columns).threads().tile(x=16)
+    return s.tensorize("mma.sync").stage("a", "b", in_="shared", swizzle="32B")
+
+
 def by_wgmma(blocks: int = 1, columns: int = 16) -> Schedule:
     """Two warpgroups of 64 rows each."""
     s = schedule(linear).tile(i=128, j=columns).blocks().tile(i=64).threads()
@@ -216,6 +222,12 @@ def test_each_wait_and_fence_is_needed(name):
     assert not unfound
 
 
+def test_columns_of_a_warp_that_are_not_a_power_of_two():
+    """Where they are rows in memory, any number of eights; across rows, multiples of what is swizzled together."""
+    assert "mma.sync" in str(by_columns_of_warps(linear, 24))
+    assert "mma.sync" in str(by_columns_of_warps(by_columns, 48))
+
+
 @pytest.mark.parametrize(
     ("step", "message"),
     [
@@ -238,6 +250,7 @@ def test_each_wait_and_fence_is_needed(name):
         ),
         (lambda: persistent().stage("bias", in_="shared", at=""), "the next tile would overwrite it"),
         (lambda: str(schedule(linear).tile(i=64, j=16).blocks().tile(x=16).tensorize("wgmma")), "from shared memory"),
+        (lambda: str(by_columns_of_warps(by_columns, 24)), "24 iterations of `j`, and `b` is swizzled by 16"),
         (lambda: schedule(linear).tile(x=32).tile(x=2).cluster(), "a cluster has 2 to 8 blocks"),
         (lambda: schedule(linear).tile(i=32).tile(i=8).cluster(), "`i` is not reduced over"),
     ],

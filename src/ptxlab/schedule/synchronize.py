@@ -206,7 +206,8 @@ class _Derivation:
                 arrived = {*map(id, buffers)}
                 return {t: n for t, n in pending.items() if not (t.writes and t.slot == 0 and id(t.buffer) in arrived)}
             case Sync("wait"):
-                return {t: OWN if t.slot == 0 and not _is_multiplying(t, n) else n for t, n in pending.items()}
+                here = {t for t, n in pending.items() if n == FLYING and t.slot == 0 and not _is_multiplication(t.node)}
+                return {t: OWN if t in here else n for t, n in pending.items()}
             case Sync("multiplied", some) if self.plan.state.waits_for_all:
                 complete = {t for t in pending if not some or (t.slot > 0 and t.memory != TENSOR)}
                 return {t: n for t, n in pending.items() if not (_is_multiplication(t.node) and t in complete)}

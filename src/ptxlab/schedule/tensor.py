@@ -92,21 +92,20 @@ class Operand:
         self.w, self.tensor, self.axis, self.depth = w, tensor, axis, tensor.depth
         self.across = len(w.algorithm.arrays[array].extents) - 1
         index = next(a for s in w.algorithm.statements for a in loads(s) if a.array == array).index
-        self._check_swizzle(array)
         self.is_along = index[-1] == Linear.of(self.depth)  # rows in memory run along the sum
+        self._check_swizzle(array)
         self.start = w.slot(self.buffer, number)
 
     def _check_swizzle(self, array: str) -> None:
-        """Columns of a swizzled row are reached by an `xor`, which adds where no bits are in common."""
+        """Columns of a swizzled row are reached by an `xor` in a panel, in which what a warp has does not start."""
         state, buffer = self.w.state, self.buffer
-        if self.tensor.unit == "tcgen05":
+        if self.tensor.unit != "mma.sync" or self.is_along or buffer.swizzle is None:
             return
-        for axis in (self.axis, self.depth):
-            part = next(p for p in state.parts[axis] if p.name in state.fragments(self.tensor))
-            size = part.weight * (state.count(part) or 1)
-            if buffer.swizzle is not None and min(size, buffer.columns) & (min(size, buffer.columns) - 1):
-                said = f"a warp has {size} iterations of `{axis}`, and `{array}` is swizzled"
-                state.refuse("illegal-step", said, "use a power of two, or `pad` in place of `swizzle`")
+        part = next(p for p in state.parts[self.axis] if p.name in state.fragments(self.tensor))
+        size = part.weight * (state.count(part) or 1)
+        if buffer.columns % size and size % buffer.columns:
+            said = f"a warp has {size} iterations of `{self.axis}`, and `{array}` is swizzled by {buffer.columns}"
+            state.refuse("illegal-step", said, "use a multiple of that, or `pad` in place of `swizzle`")
 
     @property
     def extent(self) -> int:

@@ -40,7 +40,7 @@ SHARED = 220_000  # bytes of an SM that blocks share
 WARP, SCHEDULERS = 32, 4  # threads; of an SM
 MEMORY = 2_600_000.0  # bytes that are read in a us
 LATENCY = 1.03  # us until a copy by TMA has arrived
-ITERATION = 0.148  # us that a turn of the ring takes at least
+ITERATION = 0.148  # us that a turn of the ring takes at least, for 128 bytes along the sum
 UNEVEN = ((1, 0.0), (2, 0.09), (8, 0.54))  # blocks of a cluster; by how much more of them some SMs have than others
 ALIGNED = (
     (128, 122_000.0),
@@ -51,6 +51,8 @@ CACHE = 6_740_000.0  # the same for all SMs
 SAME, STREAM_K = 11_900_000.0, 8_500_000.0  # where SMs read the same lines at the same time; with stream-K
 END = 7.6e-5  # us in which an element is stored
 PIECE = 6.7e-5  # us in which an element of another block's piece is added
+RECEIVED = 98_800.0  # bytes that an SM receives in a us, where blocks share copies
+TOGETHER = 1.77  # us that such blocks take longer to start and to end
 CLUSTERED = 128  # SMs in clusters of four or eight: parts of the chip have 16 or 18
 
 
@@ -147,7 +149,7 @@ def waves(one: Schedule, sizes: Mapping[str, int], rates: Rates = RATES) -> floa
     if not state.unit:
         return 1e-6 * (rates.launch + total)
     read = sum(prod(extent.value(sizes) for extent in array.extents) * BYTES[array.element] for array in operands)
-    return 1e-6 * (4.67 + max(total, read / MEMORY))
+    return 1e-6 * (4.67 + (TOGETHER if state.together() > 1 else 0.0) + max(total, read / MEMORY))
 
 
 def _sms(block: Block) -> int:
@@ -181,8 +183,10 @@ def _tensor_wave(block: Block, blocks: int, iterations: int, pitch: int, state: 
     limit = CACHE if pitch % 32 or block.sharing > 1 else cache
     speed = min(limit / max(1, min(blocks, SMS)), next(rate for multiple, rate in ALIGNED if pitch % multiple == 0))
     rate = (1.88e-5 if state.unit == "wgmma" else 3.5e-5) * size / 2  # for 64 steps of one element
-    each = max(area * rate * block.depth / 64, copied / speed, received / ALIGNED[0][1])
-    step = max(ITERATION, LATENCY / block.stages, busy * each)
+    each = max(area * rate * block.depth / 64, copied / speed)
+    if copied < received:
+        each = max(each, received / RECEIVED)
+    step = max(ITERATION * size * block.depth / 128, LATENCY / block.stages, busy * each)
     return iterations * step + busy * (area * END + exchange)
 
 
