@@ -48,10 +48,10 @@ EXAMPLES = [
 
 
 def shown(found: Diagnostic) -> str:
-    """A finding by its code and the lines of the program that it names."""
+    """A finding by its code and the lines of the program that it names, or its message if it names none."""
     text = render([found], "full")
     lines = sorted({f"{Path(file).name}:{line}" for file, line in re.findall(r"([\w./-]+\.(?:cu|cpp)):(\d+)", text)})
-    return f"{found.code} {', '.join(lines)}"
+    return f"{found.code} {', '.join(lines) or found.message}"
 
 
 def run(example: Example, executable: Path, machines: int, seeds: list[int]) -> dict[str, Any]:
@@ -75,9 +75,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="programs; the rows of others are kept")
     asked = parser.parse_args()
-    rows = []
+    known = json.loads(asked.out.read_text())["rows"] if asked.out.is_file() else []
+    rows = [row for row in known if not re.search(asked.only, row["program"])]
     with tempfile.TemporaryDirectory() as folder:
         for example in (one for one in EXAMPLES if re.search(asked.only, one.file)):
             executable = Path(folder) / Path(example.file).stem
@@ -85,6 +86,8 @@ def main() -> None:
             for machines in (1, 2):
                 rows.append(run(example, executable, machines, list(range(asked.seeds))))
                 print(json.dumps(rows[-1]), flush=True)
+    order = [example.file for example in EXAMPLES]
+    rows.sort(key=lambda row: (order.index(row["program"]), row["machines"]))
     about = {"command": "python -m tests.programs.nvshmem_examples FOLDER OUT.json", "pes": PES, "rows": rows}
     asked.out.write_text(json.dumps(about, indent=1) + "\n")
 

@@ -222,6 +222,13 @@ SEVERAL = [
         nvcc="MonteCarlo_kernel.cu MonteCarlo_gold.cpp multithreading.cpp -lcurand",
         gpus=2,
     ),
+    _of_several(
+        "5_Domain_Specific/p2pBandwidthLatencyTest",
+        "p2pBandwidthLatencyTest.cu",
+        r"P2P=Enabled Latency \(P2P Writes\) Matrix[\s\S]*CPU +0 +1 *\n( +\d( +[\d.]+){2} *\n){2}",
+        "--numElems=1000000",
+        gpus=2,
+    ),
     _jacobi("single_threaded_copy"),
     _jacobi("multi_threaded_copy"),
     _jacobi("multi_threaded_copy_overlap"),
@@ -238,6 +245,10 @@ SEVERAL = [
 
 # Findings that are right, by a part of their text, and why.
 JUDGED: dict[str, dict[str, str]] = {
+    "cuda-samples/p2pBandwidthLatencyTest": {
+        "data-race p2pBandwidthLatencyTest.cu:146": "right: of one GPU in both directions, two streams copy between "
+        "the same two buffers at the same time",
+    },
     "cuda-samples/threadFenceReduction": {
         "data-race threadFenceReduction_kernel.cuh:192": "right: there is no fence after the counter, so the "
         "PTX memory model does not order the reads of what other blocks wrote",
