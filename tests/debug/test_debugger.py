@@ -7,7 +7,9 @@ import ptxlab
 from ptxlab.debug import Debugger, UnknownError
 from ptxlab.debug.machine_code import MachineCode
 from ptxlab.debug.matrices import matrices
+from ptxlab.debug.objects import Object, text
 from ptxlab.debug.terminal import Terminal
+from ptxlab.debug.types import array_of, of_dtype
 from ptxlab.toolchain.tools import can_find
 from tests.tools import header
 
@@ -311,3 +313,20 @@ def test_sass_is_beside_the_instructions(debugger: Debugger) -> None:
 
 def test_sass_that_cannot_be_made_says_why() -> None:
     assert "unsupported" in MachineCode.of(".version 8.0\n.target sm_999\n.address_size 64\n").absence
+
+
+def test_a_function_is_entered_once_though_its_first_line_is_a_loop() -> None:
+    text = CALL.replace("  add.u32 %out, %in, %in;", "  .reg .pred %p;\nagain:\n  add.u32 %in, %in, 1;\n"
+                        "  setp.lt.u32 %p, %in, 9;\n  @%p bra again;\n  mov.u32 %out, %in;")  # fmt: skip
+    debugger = debugger_of(text, 1)
+    assert len(debugger.break_in("twice").hits.positions) == 1
+    assert len(debugger.break_at("", 7).hits.positions) == 4
+
+
+def test_arrays_in_arrays_are_shown_with_eight_elements() -> None:
+    memory = debugger_of(CALL, 1).scope.memory
+    content = np.arange(40, dtype=np.int32).reshape(2, 20)
+    whole = Object(array_of(of_dtype(content.dtype), content.shape), data=content.tobytes())
+    assert text(whole, memory) == "{{0, 1, 2, 3, 4, 5, 6, 7, …}, {20, 21, 22, 23, 24, 25, 26, 27, …}}"
+    short = Object(array_of(of_dtype(content.dtype), (1, 8)), data=content.tobytes()[:32])
+    assert text(short, memory) == "{{0, 1, 2, 3, 4, 5, 6, 7}}"

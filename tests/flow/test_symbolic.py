@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 import ptxlab
 from ptxlab import ir
@@ -201,3 +202,18 @@ def test_a_number_of_128_bits_is_not_taken_apart() -> None:
     body = f".entry k(.param .u64 p) {{ .reg .b64 %d<5>; ld.param.u64 %d1, [p]; {wide} st.global.u32 [%d3], 0; ret; }}"
     facts = Facts.of(ptxlab.parse(text + body).functions[0])
     assert "parameter(p, 0)" in str(facts.symbolic(4, facts.instructions[4].operands[0]))
+
+
+@pytest.mark.parametrize(
+    ("register", "shift", "is_wide"),
+    [
+        ("%tid.x", 24, True), ("%tid.x", 25, False),  # up to 255, of 256 threads
+        ("%ntid.x", 23, True), ("%ntid.x", 24, False),
+        ("%laneid", 27, True), ("%laneid", 28, False),
+        ("%ctaid.x", 1, True), ("%ctaid.x", 2, False),
+    ],
+)  # fmt: skip
+def test_special_registers_have_bounds(register: str, shift: int, is_wide: bool) -> None:
+    body = f"mov.u32 %r3, {register}; shl.b32 %r3, %r3, {shift}; cvt.u64.u32 %d2, %r3; st.global.u32 [%d2], %r2;"
+    expected = f"{1 << shift}*{register}"
+    assert stored(body) == [expected if is_wide else f"cast({expected})"]

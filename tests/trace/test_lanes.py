@@ -152,3 +152,18 @@ STORED = """
 def test_a_stored_matrix_comes_from_registers_of_other_lanes(offset: int, source: str) -> None:
     """Rows of 16 bytes are of four lanes, the eight of the second matrix after those of the first."""
     assert source in origins(STORED, offset, target="sm_90")
+
+
+@pytest.mark.parametrize(("offset", "source"), [(0, "%r3"), (4, "%r4"), (8, "%r5")])
+def test_bytes_come_from_the_store_that_wrote_them_and_not_from_its_neighbours(offset: int, source: str) -> None:
+    body = """
+      mov.b32 %r3, 3; mov.b32 %r4, 4; mov.b32 %r5, 5;
+      .reg .pred %p;
+      setp.ne.b32 %p, %r1, 0;
+      @%p bra done;
+      st.shared.b32 [%r2], %r3;
+      st.shared.b32 [%r2+4], %r4;
+      st.shared.b32 [%r2+8], %r5;
+      done:
+    """
+    assert origins(body, offset) == [f"{source} of thread 0", "%r2 of thread 0"]

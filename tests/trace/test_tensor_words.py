@@ -10,7 +10,7 @@ from ptxlab.debug.terminal import Terminal
 from ptxlab.debug.variables import Variables
 from ptxlab.measure import Host
 from ptxlab.trace import Trace
-from tests.emulate.blackwell import launch
+from tests.emulate.blackwell import kernel, launch
 from tests.emulate.tensor_kernels import BODY, CLEAR, SHARED
 from tests.emulate.tensor_tiles import tile
 
@@ -100,3 +100,18 @@ def test_scale_factors_are_among_the_inputs_of_a_product() -> None:
         )
         for name in maps[:4]
     }
+
+
+def test_each_block_has_tensor_memory_of_its_own() -> None:
+    body = """
+      mov.u32 %r10, %ctaid.x;
+      add.u32 %r10, %r10, 7;
+      tcgen05.st.sync.aligned.32x32b.x1.b32 [%band], {%r10};
+      tcgen05.wait::st.sync.aligned;
+    """
+    trace = kernel(body).launch(3, 128, [np.zeros(1, np.uint32)] * 3, record=ptxlab.Record()).trace
+    assert trace is not None
+    for block in range(3):
+        words = trace.tensor_memory(block, type="b32")
+        assert (words[:, 0] == block + 7).all()
+        assert words.count() == 128

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import ptxlab
 from ptxlab.trace.warp_registers import WarpRegisters
 from ptxlab.trace.warp_steps import WarpSteps
+from tests.tools import header
 
 from .recorded import SUMS, record
 
@@ -16,3 +19,13 @@ def test_lanes_that_left_a_loop_early_keep_what_they_wrote_in_it(lanes: int, tmp
     steps = WarpSteps(record(tmp_path / "sums.ptxtrace", text))
     found = WarpRegisters(steps).named(0, ["%r4"], steps.count)
     assert found["%r4"].tolist() == [lane % lanes + 1 for lane in range(32)]
+
+
+def test_warps_of_blocks_that_are_no_whole_number_of_warps() -> None:
+    text = header("8.0", "sm_80") + ".entry k() { .reg .b32 %r; mov.u32 %r, %tid.x; ret; }"
+    for threads, expected in ((33, [0, 0, 1, 2, 2, 3]), (64, [0, 0, 1, 2, 2, 3]), (1, [0, 1])):
+        trace = ptxlab.parse(text)["k"].launch(2, threads, [], record=ptxlab.Record()).trace
+        assert trace is not None
+        asked = [at + block * threads for block in range(2) for at in sorted({0, min(31, threads - 1), threads - 1})]
+        assert WarpSteps(trace).warps_of(np.array(asked)).tolist() == expected
+        assert [WarpSteps(trace).warp_of(one) for one in asked] == expected

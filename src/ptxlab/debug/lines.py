@@ -76,8 +76,9 @@ class Lines:
         for one in self.program.functions:
             numbers = range(start, start := start + sum(1 for _ in one.instructions()))
             if function in (one.name, one.title, last_part(one.title), last_part(one.title).partition("<")[0]):
-                first = [self.places(number)[-1] for number in numbers]
-                found += [number for number in numbers if first[number - numbers.start] != first[0]] or numbers
+                lines = [self.places(number)[-1] for number in numbers]
+                has_prologue = bool(lines) and bool(lines[0].file)  # a loop may lead back to the first line of PTX
+                found += [one for one in numbers if has_prologue and lines[one - numbers.start] != lines[0]] or numbers
         inlined = [
             number
             for number, places in enumerate(self.sources)
