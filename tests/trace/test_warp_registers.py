@@ -21,7 +21,7 @@ def test_lanes_that_left_a_loop_early_keep_what_they_wrote_in_it(lanes: int, tmp
     assert found["%r4"].tolist() == [lane % lanes + 1 for lane in range(32)]
 
 
-def test_warps_of_blocks_that_are_no_whole_number_of_warps() -> None:
+def test_a_block_may_end_within_a_warp() -> None:
     text = header("8.0", "sm_80") + ".entry k() { .reg .b32 %r; mov.u32 %r, %tid.x; ret; }"
     for threads, expected in ((33, [0, 0, 1, 2, 2, 3]), (64, [0, 0, 1, 2, 2, 3]), (1, [0, 1])):
         trace = ptxlab.parse(text)["k"].launch(2, threads, [], record=ptxlab.Record()).trace
