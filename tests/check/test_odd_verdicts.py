@@ -284,6 +284,7 @@ CASES: list[tuple[str, str | None]] = [
     (textures(", texmode_independent", "", "tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, %d1, {%f1}];"), None),
     (textures(", texmode_independent", "", "txq.filter_mode.b32 %r1, [t];"), "wrong-texture-mode"),
     (textures(", texmode_independent", "", "txq.width.b32 %r1, [t];"), None),
+    (textures(", texmode_independent", ".global .samplerref s;", "txq.filter_mode.b32 %r1, [s];"), None),
     # Declarations.
     (".entry k(.param .u64 .ptr .align 3 a) { ret; }", "illegal-declaration"),
     (".entry k(.param .u64 .ptr .ptr a) { ret; }", "unexpected-token"),
