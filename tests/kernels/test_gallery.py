@@ -62,7 +62,8 @@ def test_it_is_right_on_a_gpu(name: str, variant: str, size: Size) -> None:
     run(name, variant, size, "cuda")
 
 
-SELDOM = ("wgmma_attention_backward", "wgmma_attention_fp8")  # READMEs that take seconds, and call as others do
+# READMEs that take seconds, and call as others do, or as tests of their own.
+SELDOM = ("wgmma_attention", "wgmma_attention_backward", "wgmma_attention_fp8")
 
 
 @pytest.mark.parametrize(
