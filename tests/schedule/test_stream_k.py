@@ -116,6 +116,15 @@ def test_stream_k_is_chosen_where_it_was_faster(row, monkeypatch):
     assert choose(list(made.values()), **sizes) is made[fastest]
 
 
+def test_which_blocks_share_copies(monkeypatch):
+    """Where rows are out of step with sectors, each block copies half of B for two; not for a short sum."""
+    monkeypatch.undo()
+    s = of_an_h200("persistent, 128x256")
+    shared = s.copy().multicast("b", 2)
+    assert choose([s, shared], m=831, n=6128, k=1944) is shared
+    assert choose([s, shared], m=831, n=6128, k=64) is s
+
+
 @needs_tools
 def test_it_is_estimated():
     assert SCHEDULES["wgmma"]().estimate(m=64, n=16, k=64).seconds > 0  # no block waits for one that is not counted

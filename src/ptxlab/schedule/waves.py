@@ -16,8 +16,8 @@ what the L2 cache sends to all of them. It sends more where SMs read the same li
 are out of step with its sectors of 32 bytes, where blocks of a cluster are at other places of a sum, or with stream-K.
 
 The numbers were fitted to measurements on an H200: to every second size of evidence/scheduled_*gemm_sizes.json and
-evidence/scheduled_*gemm_judged.json. `benchmarks/scheduled_chosen.py` shows how good the choice is for both halves, and
-`--fit` fits those of threads again.
+evidence/scheduled_*gemm_judged.json; those of blocks that share copies to evidence/scheduled_tensor_gemm_shared.json.
+`benchmarks/scheduled_chosen.py` shows how good the choice is for both halves, and `--fit` fits those of threads again.
 """
 
 from __future__ import annotations
