@@ -22,7 +22,7 @@ def test_a_persistent_kernel_of_any_size(name: str) -> None:
     test_a_pipeline_of_any_size(name)
 
 
-@pytest.mark.bulk(one_in=4)
+@pytest.mark.bulk(one_in=8)
 @pytest.mark.parametrize("name", sorted(set(PIPELINES) - set(LONG)))
 def test_a_pipeline_of_any_size(name: str) -> None:
     pipeline = PIPELINES[name]
