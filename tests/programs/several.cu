@@ -1,5 +1,7 @@
 // Programs with several streams or GPUs, each with a mistake, and their right twins: `several NAME` runs one. A comment
 // `expect NAME: CODE` is on a line that a finding names.
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -62,7 +64,7 @@ __global__ void ask(int* words, int times) {
     for (int time = 1; time <= times; time++) {
         words[2] = words[2] * 3 + time;
         __nv_atomic_store_n(words, time, __NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_SYSTEM);
-        while (__nv_atomic_load_n(words + 1, __NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_SYSTEM) < time) {}  // expect ask: hang
+        while (__nv_atomic_load_n(words + 1, __NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_SYSTEM) < time) {}  // expect ask: hang  // expect ask_a_thread: hang
     }
 }
 
@@ -640,16 +642,25 @@ static void asks(int answers) {
 }
 CASE(ask) { asks(2); }
 CASE(ask_right) { asks(3); }
-CASE(ask_a_thread_right) {
+// A thread that sleeps answers when it wakes; one that wakes again and again, and answers twice, never will.
+static void asks_a_thread(bool sleeps) {
     cudaStream_t stream;
     cudaStreamCreate(&stream);
     int* words = asked(stream);
-    std::thread other([&] { for (int time = 1; time <= 3; time++) answer(words, time); });
+    std::atomic<bool> is_over{false};
+    std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(sleeps ? 1200 : 10));
+        for (int time = 1; time <= 2 + sleeps; time++) answer(words, time);
+        while (!sleeps && !is_over) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    });
     cudaStreamSynchronize(stream);
+    is_over = true;
     other.join();
     printf("%d\n", words[2]);
     cudaFreeHost(words);
 }
+CASE(ask_a_thread) { asks_a_thread(false); }
+CASE(ask_a_thread_right) { asks_a_thread(true); }
 // The host asks whether the kernel is complete, and has other kernels answer.
 CASE(ask_a_kernel_right) {
     cudaStream_t streams[2];
@@ -674,5 +685,5 @@ int main(int, char** words) {
     RUN(event) RUN(event_right) RUN(stream_of_another) RUN(event_of_another) RUN(graph_memory) RUN(graph_memory_right)
     RUN(used_too_early) RUN(freed_too_early) RUN(used_in_time)
     RUN(read_at_once) RUN(read_at_once_right) RUN(read_by_a_stream)
-    RUN(ask) RUN(ask_right) RUN(ask_a_thread_right) RUN(ask_a_kernel_right)
+    RUN(ask) RUN(ask_right) RUN(ask_a_thread) RUN(ask_a_thread_right) RUN(ask_a_kernel_right)
 }

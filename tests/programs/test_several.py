@@ -41,6 +41,7 @@ OUTPUT = {
     "read_at_once_right": "7\n",
     "ask": "702 30\n",
     "ask_right": "0 31\n",
+    "ask_a_thread": "30\n",
     "ask_a_thread_right": "31\n",
     "ask_a_kernel_right": "31\n",
     "large": "1\n",

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ptxlab.programs.queue import Queued, QueuedLaunch
+from ptxlab.programs.threads import asleep
 
 if TYPE_CHECKING:
     from ptxlab.programs.runs import Ended, Runner
@@ -148,6 +149,8 @@ class Turns:
         self.running: list[Turn] = []
         self._process = process
         self._time, self._since = 0, 0.0
+        self._asleep: dict[int, int] | None = None  # threads that sleep until a time, since then
+        self._sleepers: dict[int, int] = {}  # those of which it is known that they sleep for long
 
     def run(self, queue: list[Queued], asked: Asked) -> tuple[Ended, int]:
         """Run what is queued, which is taken from the queue: what came of it, and what is left."""
@@ -194,7 +197,7 @@ class Turns:
         """Wait until all is over but what waits for the host; what came of what is over."""
         for turn in self.running:
             turn.let_continue(asked)
-        self._since = monotonic()
+        self._since, self._asleep = monotonic(), None
         try:
             with self.changed:
                 self.changed.wait_for(lambda: all(turn.has_stopped for turn in self.running))
@@ -210,17 +213,24 @@ class Turns:
         return [turn.ended for turn in over if turn.ended is not None]
 
     def may_other_threads_write(self) -> bool:
-        """Whether threads of the program, beside the one that waits, have used processor time not long ago."""
+        """Whether threads of the program, beside the one that waits, are at work, or asleep until a time.
+
+        One that wakes again and again has had its chance to write.
+        """
         try:
             if len(list(Path(f"/proc/{self._process}/task").iterdir())) == 1:
                 return False
             fields = Path(f"/proc/{self._process}/stat").read_text().rpartition(")")[2].split()
         except FileNotFoundError:
             return False  # it has ended
-        time = int(fields[11]) + int(fields[12])
-        if time != self._time:
-            self._time, self._since = time, monotonic()
-        return monotonic() - self._since < _IDLE
+        time, now = int(fields[11]) + int(fields[12]), asleep(self._process)
+        have_woken = any(now.get(thread) != count for thread, count in self._sleepers.items())
+        if time != self._time or have_woken or self._asleep is None:
+            self._time, self._since, self._asleep, self._sleepers = time, monotonic(), now, {}
+        if monotonic() - self._since < _IDLE:
+            return True
+        self._sleepers = {thread: count for thread, count in now.items() if self._asleep.get(thread) == count}
+        return bool(self._sleepers)
 
 
 def _talks(one: Queued) -> bool:
