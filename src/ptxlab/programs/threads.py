@@ -14,7 +14,7 @@ _TIMED: dict[str, dict[int, int | None]] = {
     },
     "aarch64": {115: None, 101: None, 98: 3, 137: 2, 73: 2, 72: 4, 22: 3},
 }  # fmt: skip
-_FOREVER = "0xffffffff"  # a number of milliseconds that is -1, in 32 bits or 64
+_FOREVER = "ffffffff"  # how a number of milliseconds ends that is -1, in 32 bits or 64
 
 
 def asleep(process: int) -> dict[int, int]:
@@ -39,7 +39,7 @@ def _is_timed(thread: Path) -> bool:
     if number == "running" or int(number) not in timed:
         return False
     at = timed[int(number)]
-    return at is None or (int(arguments[at], 16) != 0 and not arguments[at].endswith(_FOREVER[2:]))
+    return at is None or (int(arguments[at], 16) != 0 and not arguments[at].endswith(_FOREVER))
 
 
 def _sleeps(thread: Path) -> int:

@@ -55,7 +55,7 @@ def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
 
 
 def in_order(shape: Shape, tokens: Any, weights: Any) -> list[Any]:
-    """What is of each, in the order of the operands."""
+    """What is of tokens and of weights in the order of the operands, or the other way round."""
     return [weights, tokens] if shape.swap_ab else [tokens, weights]
 
 
