@@ -119,6 +119,10 @@ TILES = {
     "64x128, 2 blocks": (64, 128, 9, 2),
     "64x64, 2 blocks": (64, 64, 12, 2),
     "64x64, 4 blocks": (64, 64, 12, 4),
+    "64x96, 4 blocks": (64, 96, 11, 4),
+    "64x48, 3 blocks": (64, 48, 14, 3),
+    "64x32, 2 blocks": (64, 32, 12, 2),
+    "64x32, 4 blocks": (64, 32, 12, 4),
 }
 """Rows and columns of a tile, stages of the ring, blocks that share a sum, and how long a stage is along it."""
 MULTICAST = {
@@ -137,6 +141,19 @@ MULTICAST = {
     "64x128": (64, 128, 9, "b"),
 }
 """Of which each block of two copies half of an array for both."""
+FOURS = {
+    "128x192": (128, 192, 5, "b"),
+    "128x128": (128, 128, 7, "b"),
+    "128x96": (128, 96, 8, "b"),
+    "128x64": (128, 64, 9, "a"),
+    "64x192": (64, 192, 7, "b"),
+    "64x128": (64, 128, 9, "b"),
+    "64x96": (64, 96, 11, "b"),
+    "64x64": (64, 64, 12, "b"),
+    "64x64, a": (64, 64, 12, "a"),
+    "64x32": (64, 32, 12, "a"),
+}
+"""The same for four, of which 120 SMs have some at a time: each has one tile."""
 STREAM_K = ("128x256", "192x192", "128x192", "128x160", "128x128")
 BOTH = ("256x192", "128x256", "192x192", "128x192", "128x160")
 
@@ -151,6 +168,10 @@ def multicast(rows: int, columns: int, stages: int, array: str) -> Schedule:
     return make(rows, columns, stages, 1).multicast(array, 2)
 
 
+def fours(rows: int, columns: int, stages: int, array: str) -> Schedule:
+    return with_roles(rows, columns, stages).multicast(array, 4)
+
+
 def both(rows: int, columns: int, stages: int, array: str) -> Schedule:
     return with_roles(rows, columns, stages, 128 if rows == 256 else 64).stream_k().multicast(array, 2)
 
@@ -162,6 +183,7 @@ PRODUCT = Product(
     {name: make(*tile) for name, tile in TILES.items()}
     | {f"stream_k, {name}": stream_k(*TILES[name][:3]) for name in STREAM_K}
     | {f"{name}, {tile[-1]} for 2": multicast(*tile) for name, tile in MULTICAST.items()}
+    | {f"{name.partition(',')[0]}, {tile[-1]} for 4": fours(*tile) for name, tile in FOURS.items()}
     | {f"stream_k, {name}, {MULTICAST[name][-1]} for 2": both(*MULTICAST[name]) for name in BOTH},
 )
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ptxlab.author import Pointer, b8, b64, ptx, s32, u16
+from ptxlab.author import Pointer, b8, b64, ptx, s32, u16, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule import tree
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import during, source_of
-from ptxlab.schedule.elements import synchronize_cluster
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.synchronize import BLOCK
 from ptxlab.schedule.tensor_memory import (
@@ -30,6 +29,23 @@ from ptxlab.schedule.walk import WARP
 from ptxlab.schedule.writing import Writing
 
 
+def write_prefetch(w: Writing) -> None:
+    """Have the thread that copies read the tensor maps, which the first copies wait for."""
+    if w.plan.mapped:
+        w.comment("read ahead of the copies", w.state.pipeline.step)
+        with ptx.when(w.thread == (w.state.thread_count if w.state.specialized else 0)):
+            for name in w.plan.mapped:
+                ptx.prefetch.tensormap(w.values[name].generic)
+
+
+def write_drain(w: Writing) -> None:
+    """Have the thread that copies wait until its slots are empty: a barrier of all threads would wait for stores."""
+    w.comment("derived: no block is over while others arrive at its mbarriers", w.state.multicast.step)  # type: ignore[union-attr]
+    for _ in ptx.range(u32(0), u32(w.state.pipeline.stages), 1):
+        w.filling.wait()
+        w.filling.advance()
+
+
 def write_barriers(w: Writing) -> None:
     """Declare and initialize the mbarriers of a ring that TMA fills, and those of tensor memory."""
     if w.plan.mapped:
@@ -41,13 +57,19 @@ def write_barriers(w: Writing) -> None:
         if w.state.multicast is None:
             ptx.bar.sync(0)
     if w.state.multicast is not None and w.state.pair == 1:  # a pair has synchronized with its allocation
-        synchronize_cluster()
+        with ptx.when(w.thread == 0):
+            ptx.fence.mbarrier_init.release.cluster()
+        emit("barrier.cluster.arrive.relaxed", [])  # no memory but that of mbarriers has been written
+        emit("barrier.cluster.wait.acquire", [])
 
 
 def write_end(w: Writing) -> None:
     """What warps that compute do last."""
     if w.tensor_memory is not None:
         free(w)
+    if w.is_read:
+        w.comment("derived: no block is over before all blocks of the cluster have read its part")
+        emit("barrier.cluster.wait.acquire", [])
 
 
 def _write_ring(w: Writing) -> None:

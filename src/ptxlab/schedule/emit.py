@@ -10,7 +10,7 @@ from typing import Any
 from ptxlab.author import Kernel, b32, f32, pointer, ptx, s32, tensor_map, u32
 from ptxlab.author.lines import SourcePosition
 from ptxlab.schedule.address import Value
-from ptxlab.schedule.asynchronous import role, write_barriers, write_end
+from ptxlab.schedule.asynchronous import role, write_barriers, write_drain, write_end, write_prefetch
 from ptxlab.schedule.copies import portions
 from ptxlab.schedule.elements import ELEMENTS, synchronize_cluster
 from ptxlab.schedule.lanes import write_spread
@@ -111,6 +111,7 @@ def _write(w: Writing) -> None:
     if not w.state.persistent:
         _write_blocks(w, _cluster_number(w, ptx.ctaid.x))
     _write_threads(w)
+    write_prefetch(w)
     for kind in sorted(set(w.state.policies.values())):
         w.policies[kind] = ptx.createpolicy.fractional[f"L2::{kind}"].b64(1.0)
     _write_memory(w)
@@ -133,6 +134,8 @@ def _write_roles(w: Writing) -> None:
             ptx.setmaxnreg.dec.sync.aligned.u32(registers[0])
         with ptx.when(w.thread == copier), role(w, "copy"):
             _write_tiles(w, w.plan.producer)
+            if w.state.multicast is not None and w.state.pair == 1:
+                write_drain(w)
         if w.plan.multiplier:
             w.comment("one thread of another warp multiplies", w.state.steps.index("specialize()"))
             multiplies = w.thread == copier + WARP
@@ -147,10 +150,9 @@ def _write_roles(w: Writing) -> None:
         _write_tiles(w, w.plan.tree)
         if w.state.pair == 1:
             write_end(w)
-    if w.state.multicast is not None:
+    if w.state.pair > 1:
         w.comment("derived: no block is over while others copy to it, or arrive at its mbarriers")
         synchronize_cluster()
-    if w.state.pair > 1:
         write_end(w)
 
 

@@ -105,8 +105,13 @@ def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
                 _add(others, apart, numbered, block, COMBINE[one.operation])
     known = _exchanges(w.plan)
     here = next(number for number, (node, _) in enumerate(known) if node is leaf)
-    if known[here][1] or all(is_inside for _, is_inside in known[here + 1 :]):  # otherwise the next one waits for that
-        w.comment("derived: all blocks of the cluster have read it, before it is overwritten or its block is over")
+    is_inside, later = known[here][1], [inside for _, inside in known[here + 1 :]]
+    if not is_inside and not later:
+        w.comment("derived: this thread has read it; no block is over before all have")
+        emit("barrier.cluster.arrive.release.aligned", [])
+        w.is_read = True
+    elif is_inside or all(later):  # otherwise the next one waits for that
+        w.comment("derived: all blocks of the cluster have read it, before it is overwritten")
         synchronize_cluster(".aligned")
 
 

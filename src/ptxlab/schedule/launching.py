@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_BLOCKS = {"x": 2**31 - 1, "y": 65535, "z": 65535}
 SMS = 132  # of an H200
+IN_CLUSTERS = {1: 132, 2: 132, 3: 117, 4: 120}  # of these, that have clusters of so many blocks at a time
+SECTOR = 32  # bytes that the L2 cache reads at once
 PIECES = 8  # of a tile that blocks share: more of them take longer to add than they save
 _GRID = "xyz"
 
@@ -52,7 +54,8 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     grid = [math.prod(counts)] if made.state.group else counts[::-1] or [1]
     if made.state.persistent:
         pieces = min(made.state.iterations(made.state.pipeline.at, sizes), PIECES) if made.state.stream_k else 1
-        grid = [min(grid[0] * pieces, SMS // together * together)]
+        sms = min(SMS, IN_CLUSTERS.get(together, 96))
+        grid = [min(grid[0] * pieces, sms // together * together)]
     blocks = schedule.state.cluster_blocks
     if blocks > 1:
         grid = [*[*grid, 1, 1][:2], blocks]
@@ -64,7 +67,9 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
         given[name], given[factors_of(name)] = one.mapped
     for name, buffer in made.mapped.items():
         box = (*buffer.shape[:-2], buffer.shape[-2] // max(1, made.sharing(buffer) // made.state.pair), buffer.columns)
-        given[name] = tensor_map(given[name], box, swizzle=buffer.stage.swizzle or None)
+        row = int(given[name].shape[-1]) * BYTES[buffer.element]
+        ahead = "256B" if row % SECTOR == 0 else "128B"  # rows of a box are parts of more lines then
+        given[name] = tensor_map(given[name], box, swizzle=buffer.stage.swizzle or None, l2_promotion=ahead)
     args = [*given.values(), *free.values()]
     if made.state.stream_k:
         args.append(_zeros(arguments, workspace_words(made.state, grid[0])))

@@ -146,7 +146,7 @@ def _transfer(plan: Plan, body: list[Node], number: int, loop: Loop, fills: list
         loop.body[:] = [arrival, *rest, *last, Sync("release now" if once else "release before")]
         if once:
             return 0
-        if state.persistent:  # otherwise the last slot is not filled again
+        if state.persistent or state.multicast:  # otherwise no thread waits for the last slot
             after.append(Sync("release last"))
         body[number + 1 : number + 1] = after
         return len(after)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import NoReturn
 
 from ptxlab.author.lines import SourcePosition, refuse
@@ -21,6 +22,8 @@ MOST_BLOCK_PARTS = 3
 LANES = 128  # of tensor memory: rows of a tile, each of a thread
 WARPGROUP = 128  # threads that `wgmma` is of
 MOST_TENSOR_COLUMNS = 512
+REGISTERS = 65536  # of an SM
+OTHER_REGISTERS = 64  # of a thread, besides its accumulators
 MOVED_REGISTERS = {2: (40, 232), 3: (32, 160)}  # by the number of warpgroups that compute
 
 
@@ -373,10 +376,15 @@ class State:
 
     @property
     def moved_registers(self) -> tuple[int, int] | None:
-        """Registers of a thread that copies, and of one that computes, where warpgroups have different numbers."""
-        groups = self.thread_count // 128
+        """Registers of a thread that copies, and of one that computes, where the same number is not enough."""
+        groups = self.thread_count // WARPGROUP
         if not self.specialized or self.unit != "wgmma":
             return None
+        if len(self.tensors) == 1:
+            tensor, most = self.tensors[0], REGISTERS // (self.thread_count + WARPGROUP)  # as on each scheduler
+            sums = prod(self.count(self.part(p)) or most for p in self.serial([tensor.rows, tensor.columns]))
+            if sums + OTHER_REGISTERS <= most:
+                return None
         return MOVED_REGISTERS.get(groups)
 
     def refuse(self, code: str, message: str, *helps: str, label: str = "") -> NoReturn:

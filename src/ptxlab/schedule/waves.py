@@ -28,7 +28,7 @@ from math import ceil, hypot, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab.schedule.exchange import shared
-from ptxlab.schedule.launching import PIECES, SMS
+from ptxlab.schedule.launching import IN_CLUSTERS, PIECES, SMS
 from ptxlab.schedule.state import State, quoted, refuse_here
 from ptxlab.schedule.statements import Reduce, loads
 from ptxlab.schedule.tree import BYTES
@@ -52,7 +52,7 @@ SAME, STREAM_K = 11_900_000.0, 8_500_000.0  # where SMs read the same lines at t
 END = 7.6e-5  # us in which an element is stored
 PIECE = 6.7e-5  # us in which an element of another block's piece is added
 RECEIVED = 98_800.0  # bytes that an SM receives in a us, where blocks share copies
-TOGETHER = 1.77  # us that such blocks take longer to start and to end
+TOGETHER = 0.5  # us that such blocks take longer to start and to end
 CLUSTERED = 128  # SMs in clusters of four or eight: parts of the chip have 16 or 18
 
 
@@ -130,7 +130,7 @@ def waves(one: Schedule, sizes: Mapping[str, int], rates: Rates = RATES) -> floa
     iterations = max(1, -(-length // (block.depth * block.sharing)))
     operands = [state.algorithm.arrays[load.array] for load in loads(_sum(one))]
     pitch = length * BYTES[operands[0].element]
-    most = _sms(block) * block.resident
+    most = (IN_CLUSTERS[4] if state.together() > 2 else _sms(block)) * block.resident
     full, rest = divmod(tiles, most)
 
     def wave(blocks: int, iterations: int, cache: float = SAME) -> float:
@@ -149,7 +149,7 @@ def waves(one: Schedule, sizes: Mapping[str, int], rates: Rates = RATES) -> floa
     if not state.unit:
         return 1e-6 * (rates.launch + total)
     read = sum(prod(extent.value(sizes) for extent in array.extents) * BYTES[array.element] for array in operands)
-    return 1e-6 * (4.67 + (TOGETHER if state.together() > 1 else 0.0) + max(total, read / MEMORY))
+    return 1e-6 * (4.4 + (TOGETHER if state.together() > 1 else 0.0) + max(total, read / MEMORY))
 
 
 def _sms(block: Block) -> int:
@@ -177,7 +177,7 @@ def _wave(block: Block, blocks: int, iterations: int, rates: Rates) -> float:
 def _tensor_wave(block: Block, blocks: int, iterations: int, pitch: int, state: State, cache: float) -> float:
     """The same for tensor cores; `pitch` is the bytes of a row along the sum."""
     busy, area = _busy(block, blocks), block.rows * block.columns
-    exchange = (1.17 + area * (4.9e-5 if block.shares_evenly else 1.7e-3)) if block.sharing > 1 else 0.0
+    exchange = (0.9 + area * (4.9e-5 if block.shares_evenly else 1.7e-3)) if block.sharing > 1 else 0.0
     size = BYTES[state.algorithm.arrays[state.tensors[0].left].element]
     received, copied = (size * block.depth * some for some in (block.rows + block.columns, block.copied))
     limit = CACHE if pitch % 32 or block.sharing > 1 else cache
