@@ -1,6 +1,8 @@
 """`ptxlab explain 0x4000404000010040`: descriptors and tensor maps in words, and what is wrong with them."""
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from ptxlab.cli.group import ptxlab as command
 from ptxlab.isa.units.descriptor import TENSOR_MODES, Descriptor, chunk_offset, tensor_chunk_offset
 from ptxlab.isa.units.instruction_descriptor import KINDS, InstructionDescriptor
 from ptxlab.isa.units.tensor_map import SWIZZLES
+from tests.golden import compare
 
 
 def run(*arguments: str) -> Result:
@@ -297,3 +300,37 @@ def test_wrong_calls() -> None:
     with pytest.raises(ValueError, match="target 'sm_80'"):
         ptxlab.explain(1 << 40, target="sm_80")
     assert ptxlab.explain(TCGEN05.to_bytes(8, "little"), "descriptor") == ptxlab.explain(TCGEN05)
+
+
+def test_each_bit_of_a_number_is_explained_as_before() -> None:
+    """Of descriptors that are used, and of each that differs from one of them in one bit."""
+    matrix = Descriptor(0x400, 2048, 1024, "128B")
+    scaled = InstructionDescriptor("mxf4nvf4", 128, 64, "e2m1", "e2m1", scale="ue4m3", a_id=2)
+    forms: list[tuple[int, int, str, dict[str, Any]]] = [
+        (matrix.encode(), 64, "descriptor", {"target": "sm_90a"}),
+        (replace(matrix, swizzle="none").encode(), 64, "descriptor", {"target": "sm_90a"}),
+        (matrix.encode_for_tcgen05(), 64, "descriptor", {"target": "sm_100a"}),
+        (replace(matrix, swizzle="none").encode_for_tcgen05(), 64, "descriptor", {"target": "sm_103a"}),
+        (F16, 32, "instruction", {"kind": "f16", "cta_group": 2}),
+        (F16 | 4, 32, "instruction", {"kind": "f8f6f4"}),
+        (scaled.encode(), 32, "instruction", {"kind": "mxf4nvf4"}),
+        (MXF4, 32, "instruction", {"kind": "mxf4"}),
+    ]
+    found: dict[str, object] = {
+        f"{bits:#x} {how}": [str(ptxlab.explain(bits ^ flipped, form, **how)) for flipped in (0, *_each_bit(size))]
+        for bits, size, form, how in forms
+    }
+    images = np.zeros((8, 14, 12, 64), np.float16)
+    maps = {
+        "tiles": encoded(swizzle="128B", l2_promotion="256B"),
+        "im2col": ptxlab.im2col_map(images, 64, 128, lower=(-1, -2), upper=(-3, 4), swizzle="128B").encode(1 << 20),
+    }
+    for name, map in maps.items():
+        whole = int.from_bytes(map, "little")
+        changed = [(whole ^ 0x5A << at).to_bytes(128, "little") for at in range(0, 1024 - 8, 8)]
+        found[name] = [str(ptxlab.explain(one)) for one in (map, *changed)]
+    compare(Path(__file__).with_name("numbers.txt"), found)
+
+
+def _each_bit(size: int) -> Iterator[int]:
+    return (1 << at for at in range(size))

@@ -4,6 +4,8 @@ The reference machine runs some threads of many kernels, the emulator all thread
 """
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +16,10 @@ from ptxlab import ir
 from ptxlab.flow import Facts
 from tests.flow.programs import PROBES, THREADS, TURNS, kernel
 from tests.flow.reference import TILE, Thread
+from tests.golden import compare
 
 SEEDS = int(os.environ.get("PTXLAB_FLOW_SEEDS", "15"))  # by hand: 2000
+HERE = Path(__file__).parent
 UNWRITTEN = 0xA5A5A5A5_A5A5A5A5
 
 
@@ -83,3 +87,26 @@ def test_what_is_claimed_holds_for_the_emulator(seed: int) -> None:
     module, data, stored = parse(seed)
     module["k"].launch(1, THREADS, [stored, data], device="cpu", detectors=False)
     check(Facts.of(module.functions[0]), stored, 0)
+
+
+CASES = "addresses barriers copies mbarriers registers shuffles tensor wgmma"
+
+
+def test_what_is_known_is_what_was_known() -> None:
+    """Of each operand: what is true may say less than before."""
+    files = [file for name in CASES.split() for file in sorted((HERE.parent / "cases" / name).glob("*.ptx"))[::9]]
+    texts = {file.name: file.read_text(encoding="utf-8") for file in files}
+    texts |= {f"kernel {seed}": kernel(seed) for seed in range(2)}
+    compare(HERE / "known.txt", {name: [*_known(ptxlab.parse(text).functions[-1])] for name, text in texts.items()})
+
+
+def _known(function: ir.Function) -> Iterator[str]:
+    facts = Facts.of(function)
+    for at, instruction in enumerate(facts.instructions):
+        for operand in instruction.operands:
+            value = facts.value(at, operand)
+            pointer = value.pointer and (value.pointer.variable.name, *value.pointer[1:])
+            names = [base and (base.variable.name, *base[1:]) for base in (value.provenance, value.address)]
+            known = value.range, value.constant, value.by_thread, value.choice, pointer, names, value.origin
+            expression = facts.symbolic(at, operand) if isinstance(operand, ir.Register | ir.Address) else None
+            yield f"{at} {operand} {known} {expression}"

@@ -1,8 +1,11 @@
 """Fragment layouts: each element has a position of its own, and the positions are those of the manual."""
 
+from pathlib import Path
+
 import pytest
 
 from ptxlab.isa.table import forms_of
+from ptxlab.isa.units.descriptor import TENSOR_MODES, Descriptor, tensor_chunk_offset
 from ptxlab.isa.units.fragment import extents, registers
 from ptxlab.isa.units.layouts import (
     FragmentLayouts,
@@ -12,6 +15,7 @@ from ptxlab.isa.units.layouts import (
     opaque_fragments,
 )
 from ptxlab.isa.units.layouts_rows import eight_rows, memory_rows, sixteen_columns, sixteen_rows
+from tests.golden import compare
 
 
 def _dense() -> dict[str, FragmentLayouts]:
@@ -136,3 +140,32 @@ def test_rows_of_memory_and_their_fragments_hold_the_same_elements() -> None:
         assert _is_one_to_one(sixteen_columns(count))
         assert _is_one_to_one(eight_rows(16, 8, count))
     assert _is_one_to_one(sixteen_rows(2))
+
+
+def test_every_layout_is_what_it_was() -> None:
+    named = {getattr(one, what): f"{name} {what}" for name, one in (DENSE | OPAQUE).items() for what in "abcd"}
+    found: dict[str, object] = {name: (layout.registers, layout.positions) for layout, name in named.items()}
+    for shape, type in [("m16n8k16", "f16"), ("m16n8k32", "s8"), ("m16n8k64", "u4"), ("m16n8k8", "tf32")]:
+        found |= {f"metadata {shape} {type} {one}": metadata(shape, type, one).positions for one in range(2)}
+    for count in (1, 2, 4):
+        found |= {
+            f"{count} of {name}": (layout.positions, layout.by_columns.positions)
+            for name, layout in {
+                "8x8 in memory": memory_rows(8, 8, 16, count),
+                "16x16 in memory": memory_rows(16, 16, 8, count),
+                "8x8": eight_rows(8, 16, count),
+                "8x8 transposed": eight_rows(8, 16, count, transposed=True),
+                "16x8": eight_rows(16, 8, count),
+                "16 columns": sixteen_columns(count),
+                "16 rows": sixteen_rows(count),
+            }.items()
+        }
+    for name in ("none", *TENSOR_MODES):
+        descriptor = Descriptor(0x400, 3072, 5120, name)
+        found[f"chunks of tcgen05 in mode {name}"] = [
+            tensor_chunk_offset(descriptor.encode_for_tcgen05(), row, chunk, major)
+            for row in (0, 1, 3, 4, 7, 8, 21)
+            for chunk in (0, 1, 2, 5, 9, 17)
+            for major in (0, 1)
+        ]
+    compare(Path(__file__).with_name("layouts.txt"), found)

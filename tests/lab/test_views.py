@@ -1,14 +1,20 @@
 """What the page is given: warp steps, registers and memory at any of them, barriers, counts."""
 
+import json
 from functools import cache
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ptxlab
 from ptxlab.lab import Views
+from ptxlab.lab.embedded import names_of, origins_of
 from ptxlab.lab.page import page
 from tests.debug.kernels import CALL, DOUBLE, EXCHANGE, LOAD, RACE, STORE
+from tests.golden import compare
+from tests.lab.kernels import launched
 from tests.lab.reading import memory_at, registers_at
 
 MOST = 400_000  # bytes of the page without what it shows
@@ -170,3 +176,17 @@ def test_the_page_starts_at_the_first_finding() -> None:
     assert (found["code"], found["accesses"]) == ("hang", [])
     assert hanging.get("run")["start"] == {"position": hanging.steps.count}  # each warp is at its barrier
     assert recorded(EXCHANGE)[0].get("run")["start"] == {}
+
+
+def test_every_answer_is_what_it_was() -> None:
+    """Of small launches, all that the page can ask for."""
+    found: dict[str, object] = {}
+    for launch in ("exchange", "race", "ring", "hang", "swizzle", "partial sums", "tensor words", "box"):
+        views, _, _ = launched(launch)
+        names = [name for name in names_of(views) if name != "sass"]
+        names += islice(origins_of(views, views.get("run")), 60)
+        kinds: dict[str, list[str]] = {}
+        for name in names:
+            kinds.setdefault(name.partition("/")[0], []).append(f"{name} {json.dumps(views.get(name))}")
+        found |= {f"{launch}: {kind}": answers for kind, answers in kinds.items()}
+    compare(Path(__file__).with_name("views.txt"), found)

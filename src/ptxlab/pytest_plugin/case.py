@@ -50,6 +50,7 @@ import ptxlab
 from ptxlab import ir
 from ptxlab.cli.arguments import arguments_for, make_arguments, parse_argument, split_arguments
 from ptxlab.cli.plain_arguments import TYPES
+from ptxlab.device.result import Result
 from ptxlab.device.structures import leaves
 from ptxlab.report import Diagnostic, render
 
@@ -95,6 +96,7 @@ class Seen:
     findings: list[ExpectedFinding]
     arrays: list[np.ndarray[Any, Any]]
     report: str
+    result: Result | None  # where it ran
 
 
 @dataclass(frozen=True)
@@ -195,13 +197,15 @@ class Case:
             options["cluster"] = _shape(how["cluster"])
         if "shared" in how:
             options["shared"] = _integer(how["shared"])
+        result = None
         try:
-            found = kernel.launch(_shape(how["grid"]), _shape(how["block"]), args, **options).diagnostics
+            result = kernel.launch(_shape(how["grid"]), _shape(how["block"]), args, **options)
+            found = result.diagnostics
         except (ptxlab.KernelError, ptxlab.PtxError) as problem:
             found = list(problem.diagnostics)
         parts = [getattr(leaf, "array", leaf) for value in args for leaf in leaves(value)]
         arrays = [part for part in parts if isinstance(part, np.ndarray)]
-        return Seen([_finding(diagnostic) for diagnostic in found], arrays, render(found))
+        return Seen([_finding(diagnostic) for diagnostic in found], arrays, render(found), result)
 
 
 def cases_of(path: Path) -> list[Case]:

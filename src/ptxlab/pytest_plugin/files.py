@@ -50,13 +50,14 @@ class PtxItem(pytest.Item):
     def __init__(self, *, case: Any, **given: Any) -> None:
         super().__init__(**given)
         self.case = case
+        self.seen: list[Any] = []  # by each seed, once it has run
 
     def runtest(self) -> None:
         from ptxlab.pytest_plugin.case import bless, differences
 
         case = self.case
         seeds = max(case.seeds, seeds_of(self.config)) if case.how else 0
-        seen = [case.launch(seed) for seed in range(seeds)]
+        seen = self.seen = [case.launch(seed) for seed in range(seeds)]
         checked = case.check() if case.lines("check") else []
         if self.config.getoption("ptxlab_bless") and not case.spelling:
             bless(case, seen, checked)
