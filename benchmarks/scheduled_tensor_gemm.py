@@ -154,6 +154,8 @@ FOURS = {
     "64x32": (64, 32, 12, "a"),
 }
 """The same for four, of which 120 SMs have some at a time: each has one tile."""
+SQUARES = ("128x256", "128x192", "128x128", "128x96", "64x128", "64x96", "64x64")
+"""Of which clusters of four share both arrays, two by two."""
 STREAM_K = ("128x256", "192x192", "128x192", "128x160", "128x128")
 BOTH = ("256x192", "128x256", "192x192", "128x192", "128x160")
 
@@ -172,6 +174,10 @@ def fours(rows: int, columns: int, stages: int, array: str) -> Schedule:
     return with_roles(rows, columns, stages).multicast(array, 4)
 
 
+def squares(rows: int, columns: int, stages: int) -> Schedule:
+    return with_roles(rows, columns, stages).multicast("a", 2).multicast("b", 2)
+
+
 def both(rows: int, columns: int, stages: int, array: str) -> Schedule:
     return with_roles(rows, columns, stages, 128 if rows == 256 else 64).stream_k().multicast(array, 2)
 
@@ -184,6 +190,7 @@ PRODUCT = Product(
     | {f"stream_k, {name}": stream_k(*TILES[name][:3]) for name in STREAM_K}
     | {f"{name}, {tile[-1]} for 2": multicast(*tile) for name, tile in MULTICAST.items()}
     | {f"{name.partition(',')[0]}, {tile[-1]} for 4": fours(*tile) for name, tile in FOURS.items()}
+    | {f"{name}, a and b for 2": squares(*TILES[name][:3]) for name in SQUARES}
     | {f"stream_k, {name}, {MULTICAST[name][-1]} for 2": both(*MULTICAST[name]) for name in BOTH},
 )
 

@@ -170,6 +170,8 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
         attempt("specialize")
         if chance.random() < 0.4:
             attempt("multicast", chance.choice("ab"), chance.choice((2, 2, 4)))
+            if made.state.multicast and drawn_later(made).random() < 0.4:
+                attempt("multicast", "b" if made.state.multicast[0].array == "a" else "a", 2)
         if chance.random() < 0.6:
             attempt(chance.choice(("persistent", "stream_k")))
         if unit == "tcgen05" and drawn_later(made).random() < 0.5:

@@ -8,7 +8,7 @@ import pytest
 
 from ptxlab.report import PtxError
 from ptxlab.schedule import Schedule, launching, schedule
-from tests.schedule import test_tcgen05
+from tests.schedule import test_pair, test_tcgen05
 from tests.schedule.algorithms import pointwise
 from tests.schedule.removals import missed
 from tests.schedule.test_tensor import linear
@@ -23,6 +23,8 @@ SCHEDULES = {
     "rows": lambda: by_wgmma().raster(2).multicast("a", 2),
     "columns": lambda: by_wgmma().raster(3).multicast("b", 4),
     "persistent": lambda: by_wgmma().raster(2).persistent().multicast("b", 2),
+    "both": lambda: by_wgmma().raster(2).multicast("a", 2).multicast("b", 2),
+    "both, persistent": lambda: by_wgmma().raster(2).persistent().multicast("b", 2).multicast("a", 2),
     "tcgen05": lambda: test_tcgen05.with_roles().raster(2).multicast("a", 2),
     "tcgen05, persistent": lambda: test_tcgen05.persistent().multicast("b", 2),
 }
@@ -81,7 +83,9 @@ def test_each_wait_is_needed(name):
         (lambda: by_wgmma().raster(2).multicast("a", 16), "a cluster of 16 blocks, expected 2 to 8"),
         (lambda: by_wgmma().raster(2).multicast("bias", 2), "`bias` is not copied by TMA"),
         (lambda: by_wgmma(24).raster(2).multicast("b", 2), "24 rows of `b` are not 2 times a multiple of 8"),
-        (lambda: SCHEDULES["rows"]().multicast("b", 2), "there is a cluster already"),
+        (lambda: SCHEDULES["rows"]().multicast("a", 2), "tiles beside each other in `j.0` already"),
+        (lambda: SCHEDULES["columns"]().multicast("a", 4), "a cluster of 4 times 4 blocks, expected 2 to 8"),
+        (lambda: test_pair.pair().multicast("a", 2), "there is a cluster already"),
         (lambda: schedule(linear).raster(2), "0 loops are run by blocks"),
         (lambda: schedule(linear).multicast("a", 2), "no warp of its own copies"),
     ],

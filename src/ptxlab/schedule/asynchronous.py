@@ -15,6 +15,7 @@ from ptxlab.schedule import tree
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import during, source_of
 from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.state import MulticastCopy
 from ptxlab.schedule.synchronize import BLOCK
 from ptxlab.schedule.tensor_memory import (
     commit,
@@ -29,6 +30,11 @@ from ptxlab.schedule.walk import WARP
 from ptxlab.schedule.writing import Writing
 
 
+def number_of(copy: MulticastCopy) -> Value:
+    """The number of this block among those that share a copy."""
+    return (ptx.ctaid.x // copy.apart if copy.apart > 1 else ptx.ctaid.x) % copy.blocks
+
+
 def write_prefetch(w: Writing) -> None:
     """Have the thread that copies read the tensor maps, which the first copies wait for."""
     if w.plan.mapped:
@@ -40,7 +46,7 @@ def write_prefetch(w: Writing) -> None:
 
 def write_drain(w: Writing) -> None:
     """Have the thread that copies wait until its slots are empty: a barrier of all threads would wait for stores."""
-    w.comment("derived: no block is over while others arrive at its mbarriers", w.state.multicast.step)  # type: ignore[union-attr]
+    w.comment("derived: no block is over while others arrive at its mbarriers", w.state.multicast[-1].step)
     for _ in ptx.range(u32(0), u32(w.state.pipeline.stages), 1):
         w.filling.wait()
         w.filling.advance()
@@ -54,9 +60,9 @@ def write_barriers(w: Writing) -> None:
         write_tensor_memory(w)
     elif w.plan.mapped and (w.state.specialized or not _synchronizes(w.plan.tree)):
         w.comment("derived: mbarriers are initialized before they are used")
-        if w.state.multicast is None:
+        if not w.state.multicast:
             ptx.bar.sync(0)
-    if w.state.multicast is not None and w.state.pair == 1:  # a pair has synchronized with its allocation
+    if w.state.multicast and w.state.pair == 1:  # a pair has synchronized with its allocation
         with ptx.when(w.thread == 0):
             ptx.fence.mbarrier_init.release.cluster()
         emit("barrier.cluster.arrive.relaxed", [])  # no memory but that of mbarriers has been written
@@ -212,13 +218,16 @@ def _copy(w: Writing, fill: tree.Fill, place: list[Value], slot: Value, barrier:
     copy = ptx.cp.async_.bulk.tensor[rank]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
     *outer, last = [s32(one) if isinstance(one, int) else one for one in place]
     mask: list[Value] = []
-    blocks = w.plan.sharing(buffer)
-    if blocks > 1:
-        w.comment(f"a part of {buffer.stage.array} for all blocks of the cluster", w.state.multicast.step)  # type: ignore[union-attr]
-        first = ptx.ctaid.x % blocks * (buffer.shape[-2] // (blocks if w.state.pair == 1 else 1))
+    for one in (one for one in w.state.multicast if one.array == buffer.stage.array):
+        w.comment(f"a part of {buffer.stage.array} for {one.blocks} blocks of the cluster", one.step)
+        number = number_of(one)
+        first = number * (buffer.shape[-2] // (one.blocks if w.state.pair == 1 else 1))
         outer[-1] = outer[-1] + first.view(s32)
         if w.state.pair == 1:
-            copy, mask = copy["multicast::cluster"], [u16(2**blocks - 1)]
+            everyone: Value = u16(sum(1 << one.apart * n for n in range(one.blocks)))
+            if len(w.state.multicast) > 1:  # from the first of these blocks on
+                everyone = ptx.shl.b16(everyone, ptx.cluster_ctarank - number * one.apart)
+            copy, mask = copy["multicast::cluster"], [everyone]
             target = ptx.mad.lo.u32(first, buffer.columns * size, target)
     copy = copy["cta_group::2"] if w.state.pair > 1 else copy
     hint, policy = w.hint(buffer.stage.array)

@@ -10,7 +10,7 @@ from typing import Any
 from ptxlab.author import Kernel, b32, f32, pointer, ptx, s32, tensor_map, u32
 from ptxlab.author.lines import SourcePosition
 from ptxlab.schedule.address import Value
-from ptxlab.schedule.asynchronous import role, write_barriers, write_drain, write_end, write_prefetch
+from ptxlab.schedule.asynchronous import number_of, role, write_barriers, write_drain, write_end, write_prefetch
 from ptxlab.schedule.copies import portions
 from ptxlab.schedule.elements import ELEMENTS, synchronize_cluster
 from ptxlab.schedule.lanes import write_spread
@@ -134,7 +134,7 @@ def _write_roles(w: Writing) -> None:
             ptx.setmaxnreg.dec.sync.aligned.u32(registers[0])
         with ptx.when(w.thread == copier), role(w, "copy"):
             _write_tiles(w, w.plan.producer)
-            if w.state.multicast is not None and w.state.pair == 1:
+            if w.state.multicast and w.state.pair == 1:
                 write_drain(w)
         if w.plan.multiplier:
             w.comment("one thread of another warp multiplies", w.state.steps.index("specialize()"))
@@ -207,10 +207,9 @@ def _write_blocks(w: Writing, number: Value) -> None:
     within = number % size
     known[names[-2]] = (first + within % rows).view(s32)
     known[names[-1]] = (within // rows).view(s32)
-    if w.state.multicast is not None:
-        w.comment("the tile of a block of the cluster", w.state.multicast.step)
-        part, blocks = w.state.multicast.part, w.state.together()
-        known[part] = known[part] * blocks + (ptx.ctaid.x % blocks).view(s32)
+    for one in w.state.multicast:
+        w.comment("the tile of a block of the cluster", one.step)
+        known[one.part] = known[one.part] * one.blocks + number_of(one).view(s32)
 
 
 def _counts(w: Writing) -> list[Value]:

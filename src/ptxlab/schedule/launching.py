@@ -197,7 +197,7 @@ def unmapped(state: State) -> State:
     """The same for arrays that tensor maps cannot describe: all threads copy, as many bytes at once as they can."""
     vectors = {name: 16 // BYTES[one.element] for name, one in _by_tma(state).items() if one.element not in FORMATS}
     state = replace(state, vectors={**vectors, **state.vectors}, persistent=False, stream_k=False)
-    return replace(state, pipeline=replace(state.pipeline, by="cp.async"), specialized=False, multicast=None)
+    return replace(state, pipeline=replace(state.pipeline, by="cp.async"), specialized=False, multicast=())
 
 
 def _by_tma(state: State) -> dict[str, Array]:

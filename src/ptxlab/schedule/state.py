@@ -81,6 +81,8 @@ class MulticastCopy:
     array: str
     blocks: int
     part: str
+    apart: int
+    """From the rank of one of these blocks in its cluster to that of the next."""
     step: int
     is_pair: bool = False
     """Whether each keeps what it copied, and the first of two multiplies by the parts of both."""
@@ -151,7 +153,7 @@ class State:
     pipeline: Pipeline = Pipeline()
     specialized: bool = False
     """Whether a warp of its own has TMA copy."""
-    multicast: MulticastCopy | None = None
+    multicast: tuple[MulticastCopy, ...] = ()
     persistent: bool = False
     """Whether a block computes tile after tile."""
     stream_k: bool = False
@@ -354,15 +356,13 @@ class State:
         return (self.count(self.part(self.cluster)) or 1) if self.cluster else 1
 
     def together(self, part: str = "") -> int:
-        """Blocks that copies are for; with a part, whose tiles are beside each other in it."""
-        if self.multicast is None or part not in ("", self.multicast.part):
-            return 1
-        return self.multicast.blocks
+        """Blocks of a cluster that copies are for; with a part, whose tiles are beside each other in it."""
+        return prod(one.blocks for one in self.multicast if part in ("", one.part))
 
     @property
     def pair(self) -> int:
         """Blocks whose tensor cores multiply together: 2, or 1."""
-        return 2 if self.multicast is not None and self.multicast.is_pair else 1
+        return 2 if any(one.is_pair for one in self.multicast) else 1
 
     @property
     def launched(self) -> int:

@@ -216,8 +216,7 @@ class Plan:
 
     def sharing(self, buffer: Buffer) -> int:
         """Blocks that share a box: each copies a part of it, for all, or of a pair for itself."""
-        shared = self.state.multicast is not None and self.state.multicast.array == buffer.stage.array
-        return self.state.together() if shared else 1
+        return next((one.blocks for one in self.state.multicast if one.array == buffer.stage.array), 1)
 
     @property
     def reuses_memory(self) -> bool:

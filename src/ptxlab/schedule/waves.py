@@ -216,8 +216,7 @@ def _block(one: Schedule, sizes: Mapping[str, int]) -> tuple[Block, str]:
     copied = copies = 0.0
     for length, load in zip((rows, columns), loads(_sum(one)), strict=True):
         copies += length * 16 / _width(state, load.array, sizes) / state.thread_count
-        is_shared = state.multicast is not None and state.multicast.array == load.array
-        copied += length / (state.together() if is_shared else 1)
+        copied += length / next((one.blocks for one in state.multicast if one.array == load.array), 1)
     stored = min(_width(state, name, sizes) for name in state.algorithm.outputs)
     return Block(
         rows,

@@ -1,4 +1,7 @@
-"""`multicast("a", 2)`: so many blocks of a cluster read the same of an array; each copies a part of it for all."""
+"""`multicast("a", 2)`: so many blocks of a cluster read the same of an array; each copies a part of it for all.
+
+With `multicast("b", 2)` too, a cluster has four blocks, two by two.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,23 @@ def multicast(state: State, array: str, blocks: int = 2) -> State:
         state.refuse("illegal-step", "no warp of its own copies", "`specialize` first")
     if not state.group:
         state.refuse("illegal-step", "tiles have no order", "`raster(8)` first")
-    if state.cluster or state.multicast:
+    if state.cluster or state.pair > 1:
         state.refuse("illegal-step", "there is a cluster already")
-    if not isinstance(blocks, int) or not 2 <= blocks <= MOST_BLOCKS:
-        state.refuse("schedule-limit", f"a cluster of {blocks!r:.40} blocks, expected 2 to {MOST_BLOCKS}")
+    others = state.together()
+    if not isinstance(blocks, int) or not 2 <= blocks <= MOST_BLOCKS // others:
+        said = (
+            f"a cluster of {others} times {blocks!r:.40} blocks"
+            if others > 1
+            else f"a cluster of {blocks!r:.40} blocks"
+        )
+        state.refuse("schedule-limit", f"{said}, expected 2 to {MOST_BLOCKS}")
     copied = [one.array for one in state.stages if one.at == state.pipeline.at]
     if array not in copied:
         state.refuse("illegal-step", f"`{array}` is not copied by TMA", f"these are: {', '.join(copied)}")
     parts = [name for name in state.blocks if state.part(name).axis not in state.indexing(array)]
     if not parts:
         state.refuse("illegal-step", f"no two blocks read the same of `{array}`")
-    return replace(state, multicast=MulticastCopy(array, blocks, parts[-1], len(state.steps)), tiled=())
+    if any(parts[-1] == one.part for one in state.multicast):
+        state.refuse("illegal-step", f"blocks of a cluster have tiles beside each other in `{parts[-1]}` already")
+    made = MulticastCopy(array, blocks, parts[-1], others, len(state.steps))
+    return replace(state, multicast=(*state.multicast, made), tiled=())

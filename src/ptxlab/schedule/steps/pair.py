@@ -16,6 +16,8 @@ def pair(state: State) -> State:
     """The first block issues `cta_group::2`, which reads what both have; each has its rows in its tensor memory."""
     if state.unit != "tcgen05":
         state.refuse("illegal-step", "two blocks multiply together by `tcgen05`", '`tensorize("tcgen05")` first')
+    if state.multicast:
+        state.refuse("illegal-step", "there is a cluster already")
     tensor, columns = state.tensors[0], state.tensor_columns
     rows = state.of_block(tensor.rows)
     if rows != LANES or columns % COLUMNS or columns > MOST_COLUMNS:
@@ -27,5 +29,4 @@ def pair(state: State) -> State:
         said = f"`{tensor.right}` has rows along `{tensor.columns}`, of which each block would have a half"
         state.refuse("illegal-step", said, f"a pair reads `{tensor.right}` by rows along `{tensor.depth}`")
     made = multicast(state, tensor.right, 2)
-    assert made.multicast is not None
-    return replace(made, multicast=replace(made.multicast, is_pair=True))
+    return replace(made, multicast=tuple(replace(one, is_pair=True) for one in made.multicast))
