@@ -71,7 +71,7 @@ def ours(torch: Any) -> Functions:
     """By `ptxlab.kernels`."""
     return Functions(
         norm=lambda y, w: kernels.rms_norm(y, w, EPSILON),
-        multiply=lambda y, w: kernels.matmul(y, w.t()),
+        multiply=lambda y, w, add=None: kernels.matmul(y, w.t(), residual=add),
         attend=lambda q, k, v: kernels.attention(q, k, v, causal=True),
         decode=lambda q, k, v, lengths: kernels.decode_attention(q, k, v, lengths),
         gate=lambda y, gate, up: kernels.gated_matmul(y, gate.t(), up.t()),
@@ -89,7 +89,7 @@ def theirs(torch: Any) -> Functions:
 
     return Functions(
         norm=lambda y, w: of.rms_norm(y, (y.shape[-1],), w, EPSILON),
-        multiply=lambda y, w: y @ w.t(),
+        multiply=lambda y, w, add=None: y @ w.t() if add is None else add + y @ w.t(),
         attend=lambda q, k, v: of.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True),
         decode=decode,
         gate=lambda y, gate, up: of.silu(y @ gate.t()) * (y @ up.t()),
@@ -152,16 +152,16 @@ class Block:
 
     def feed(self, by: Functions, x: Any, attended: Any) -> Any:
         """What follows attention."""
-        x = x + by.multiply(attended, self.o)
+        x = by.multiply(attended, self.o, x)
         y = by.norm(x, self.norms[1])
         if self.model.experts:
             return x + self.mix(by, y.reshape(-1, self.model.width)).view(x.shape)
-        return x + by.multiply(by.gate(y, self.gate, self.up), self.down)
+        return by.multiply(by.gate(y, self.gate, self.up), self.down, x)
 
     def mix(self, by: Functions, y: Any) -> Any:
         """The MLPs of two experts for each row, with their weights."""
         torch, experts = self.torch, self.model.experts
-        weights, chosen = (y @ self.router[0].t()).float().softmax(-1).topk(2)
+        weights, chosen = by.multiply(y, self.router[0]).float().softmax(-1).topk(2)
         chosen = chosen.flatten()
         order = chosen.argsort(stable=True)
         ends = (chosen[:, None] == torch.arange(experts, device="cuda")).sum(0).cumsum(0).int()

@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxlab.kernels import matmul
+from ptxlab.kernels import gated_matmul, gemv, matmul
+from ptxlab.kernels.gemv.kernel import Form
 
 
 def whole(*shape: int) -> Any:
@@ -51,6 +52,35 @@ def test_a_product_is_added_to_what_is_there(type: Any) -> None:
     expected = (a.astype(np.float32) @ b + d).astype(type)
     assert matmul(a, b, out=d, accumulate=True) is d
     assert np.array_equal(d, expected)
+
+
+def test_one_row_is_multiplied_by_blocks_that_have_a_row_of_the_other_matrix_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forms: list[Form] = []
+    by_rows = gemv.by_rows
+
+    def counted(form: Form, *given: Any) -> Any:
+        forms.append(form)
+        return by_rows(form, *given)
+
+    monkeypatch.setattr(gemv, "by_rows", counted)
+    row, weights, other, bias, residual = whole(1, 40), whole(16, 40), whole(40, 16).T, whole(16), whole(1, 16)
+    given = row.astype(np.float64) @ weights.T
+    assert np.array_equal(matmul(row, weights.T), given)
+    found = matmul(row, weights.T, bias=bias, activation="relu", residual=residual)
+    assert np.array_equal(found, np.maximum(given + bias, 0) + residual)
+    assert np.array_equal(matmul(row, weights.T, residual=residual), given + residual)
+    assert [(form.bias, form.activation, form.residual) for form in forms] == [
+        (False, None, False), (True, "relu", True), (False, None, True),
+    ]  # fmt: skip
+    gated = gated_matmul(row, weights.T, np.ascontiguousarray(other).T, "relu")
+    assert forms[3:] == [Form("f16", activation="relu", gated=True, overlaps=True)]
+    assert np.array_equal(gated, (np.maximum(given, 0) * (row.astype(np.float64) @ other.T)).astype(np.float16))
+    wide_rows = np.zeros((16, 48), np.float16)
+    wide_rows[:, :40] = weights
+    assert np.array_equal(matmul(row, wide_rows[:, :40].T), given)
+    assert len(forms) == 4  # rows with gaps are for tensor copies
 
 
 def test_more_dimensions_are_rows() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ptxlab.ops import ready
-from ptxlab.ops.ready import PAGE, PAGES, Ready, Workspace
+from ptxlab.ops.ready import LARGE, PAGE, PAGES, Ready, Workspace
 
 
 class Prepared:
@@ -105,4 +105,24 @@ def test_a_graph_sets_no_counters_to_0_when_it_runs(
     assert recorded.nbytes == PAGE
     assert not recorded.any()
     many.on(5)
-    assert set_to_0[2:] == [PAGE + 1]
+    assert set_to_0[2:] == [PAGE + 1]  # none was there before the graph was recorded
+
+
+def test_a_graph_takes_counters_of_many_bytes_that_are_0_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_to_0: list[int] = []
+    monkeypatch.setattr(Workspace, "spare", {})
+    monkeypatch.setattr(Workspace, "kept", {})
+
+    def zeros(like: Any, bytes: int) -> Any:
+        set_to_0.append(bytes)
+        return np.zeros(bytes, np.uint8)
+
+    monkeypatch.setattr(ready, "zeros", zeros)
+    many = Workspace("test", np.zeros(1, np.uint8), 0, {3: 2 * PAGE})
+    many.on(5)
+    monkeypatch.setattr(many, "is_recorded", lambda: True)
+    graphs = iter([1, 1, 2, 2])
+    monkeypatch.setattr(ready, "recording_on", lambda stream: next(graphs))
+    first, again, other = (many.on(5)[0][3] for _ in range(3))
+    assert set_to_0 == [LARGE * 2 * PAGE, 2 * PAGE]
+    assert first == again != other

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.arrays import Array
-from ptxlab.kernels import wgmma_dual_gemm
+from ptxlab.kernels import gemv, wgmma_dual_gemm
 from ptxlab.kernels.parts.finishing import Activation, check_activation
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import Layout
@@ -27,7 +27,7 @@ from ptxlab.ops.matrices import HALVES, argument, empty, look
 from ptxlab.ops.operators import Operator, is_traced
 from ptxlab.ops.packing import Packing
 from ptxlab.ops.product_gradients import GATED
-from ptxlab.ops.products import one_matrix
+from ptxlab.ops.products import is_one_row, of_one_row, one_matrix
 from ptxlab.ops.xla import is_jax
 
 if TYPE_CHECKING:
@@ -111,21 +111,26 @@ def prepare(given: Sequence[Array], written: Sequence[object], activation: Any) 
     if sides[1][1] != sides[2][1]:  # one by rows and one by columns: the second one as the first
         sides[2] = packing.copied(second.transposed if sides[1][1] else second, 2), sides[1][1]
     matrices = [matrix for matrix, _ in sides]
-    layout = Layout(sides[0][1], sides[1][1], element=formats.element)
-    products = [one_matrix("product", look(one, "product")) for one in kept]
-    launch = wgmma_dual_gemm.launch(
-        formats,
-        (*(one.view() for one in matrices), target.view()),
-        (m, n, k),
-        wgmma_dual_gemm.choose(m, n, k, layout),
-        layout,
-        activation,
-        scales=tuple(map(argument, scales)) or None,
-        products=tuple(one.view() for one in products) or None,
-    )
-    parameters = 0, 1, 2, *SCALES[: len(scales)], 3, *PRODUCTS[: len(products)]
+    parameters: tuple[int, ...]
+    if not kept and not scales and is_one_row(left.type, m, k, sides):
+        launch = of_one_row((matrices[0], matrices[1], target), activation, gate=matrices[2])
+        parameters = 1, 0, gemv.GATE, 2
+    else:
+        layout = Layout(sides[0][1], sides[1][1], element=formats.element)
+        products = [one_matrix("product", look(one, "product")) for one in kept]
+        launch = wgmma_dual_gemm.launch(
+            formats,
+            (*(one.view() for one in matrices), target.view()),
+            (m, n, k),
+            wgmma_dual_gemm.choose(m, n, k, layout),
+            layout,
+            activation,
+            scales=tuple(map(argument, scales)) or None,
+            products=tuple(one.view() for one in products) or None,
+        )
+        parameters = 0, 1, 2, *SCALES[: len(scales)], 3, *PRODUCTS[: len(kept)]
     step = BoundLaunch(launch, [*zip(parameters, packing.numbers, strict=True)])
-    arrays = [*originals, *scales, target, *products]
+    arrays = [*originals, *scales, target, *(look(one, "product") for one in kept)]
     return Call([made, *kept], [*packing.steps, step], arrays, scratch=packing.scratch)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.kernels.gemv import AHEAD
-from ptxlab.kernels.gemv.kernel import THREADS, gemv
+from ptxlab.kernels import gemv
+from ptxlab.kernels.gemv.kernel import Form
 from ptxlab.kernels.parts.finishing import Activation, Extras, check_activation
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import Shape
@@ -22,7 +22,7 @@ from ptxlab.launch.launches import Launch
 from ptxlab.ops import jax_functions
 from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import check_apart, check_extents, check_result, named, times
-from ptxlab.ops.matrices import HALVES, Matrix, empty, look
+from ptxlab.ops.matrices import HALVES, ROW, Matrix, empty, look
 from ptxlab.ops.operators import Operator, is_traced
 from ptxlab.ops.packing import Packing, as_rows
 from ptxlab.ops.product_gradients import PRODUCT
@@ -151,11 +151,11 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | Acti
     )
     is_apart = target.gpu is None and not target.array.flags.c_contiguous  # a part of an array of the host
     result = look(target.array.copy(), "out", [formats.out]) if is_apart else target
-    (_, along_k), (matrix, b_along_k) = sides
-    is_plain = extras == Extras() and formats.out == left.type
-    by_rows = is_plain and along_k and is_for_gemv(left.type, m, matrix.strides[0], k, b_along_k)
+    by_rows = formats.out == left.type and not accumulate and is_one_row(left.type, m, k, sides)
     launched = (
-        _gemv(problem, sides, result) if by_rows else _launch(formats, problem, shape, sides, result, added, extras)
+        of_one_row((sides[0][0], sides[1][0], result), activation, added=added)
+        if by_rows
+        else _launch(formats, problem, shape, sides, result, added, extras)
     )
     if is_apart:
         for one in (*(step.launch for step in packing.steps), launched):
@@ -163,7 +163,8 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | Acti
         target.array[...] = result.array
         return Call([made])
     numbers = (1, 0) if by_rows or shape.swap_ab else (0, 1)
-    changing = *numbers, *(_ADDED if len(given) > 2 else ()), _RESULT
+    extra = gemv.ADDED if by_rows else _ADDED
+    changing = *numbers, *(extra if len(given) > 2 else ()), _RESULT
     arrays = [left, right, *(added if len(given) > 2 else ()), target]
     step = BoundLaunch(launched, [*zip(changing, packing.numbers, strict=True)])
     workspace = None if by_rows else workspace_of(problem, shape, a, target.gpu)
@@ -230,14 +231,25 @@ def one_matrix(name: str, given: Matrix) -> Matrix:
     return found
 
 
-def _gemv(problem: Problem, sides: Sequence[tuple[Matrix, bool]], target: Matrix) -> Launch:
+def is_one_row(type: str, m: int, k: int, sides: Sequence[tuple[Matrix, bool]]) -> bool:
+    """Whether a row is multiplied with each row of other matrices, which have no gaps between them."""
+    (_, along_k), *others = sides
+    return along_k and all(is_for_gemv(type, m, one.strides[0], k, rows) for one, rows in others)
+
+
+def of_one_row(
+    arrays: tuple[Matrix, Matrix, Matrix],
+    activation: str | Activation | None,
+    gate: Matrix | None = None,
+    added: Sequence[Matrix | None] = (None, None),
+) -> Launch:
     """One row: each row of B, as it is in memory, is multiplied with it."""
-    (row, _), (matrix, _) = sides
-    ahead = min(AHEAD, -(-problem.k // (THREADS * 8)))
-    arrays = [one.view() for one in (matrix, row, target)]
-    return Launch(
-        gemv.specialize(TYPE="bf16", VECTOR=8, AHEAD=ahead), (problem.n, 1), THREADS, [*arrays, problem.n, problem.k]
-    )
+    row, matrix, target = arrays
+    bias, residual = (one is not None for one in added)
+    form = Form(matrix.type, bias=bias, activation=activation, residual=residual, gated=gate is not None, overlaps=True)
+    more = [0 if one is None else one.view() for one in (gate, *added)]
+    views = matrix.view(), row.view(), target.view()
+    return gemv.by_rows(form, views, (1, *matrix.shape), ROW // matrix.size, *more)
 
 
 def _launch(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
 
 PAGE, PAGES = 4096, 256  # bytes of counters for a graph, and how many of these are set to 0 at a time
+LARGE = 4  # how many are, of more bytes
 
 
 class Workspace:
@@ -69,11 +70,15 @@ class Workspace:
 
     def _zeros(self, bytes: int, is_for_graph: bool) -> Any:
         spare = self.spare.setdefault(self.gpu, [])
-        if not is_for_graph and not spare and not isinstance(self.like, XlaArray):
-            pages = zeros(self.like, PAGES * PAGE).reshape(PAGES, PAGE)
-            assert int(pages[-1, -1]) == 0  # which waits until they are set
-            spare.extend(pages)
-        return spare.pop() if is_for_graph and spare and bytes <= PAGE else zeros(self.like, bytes)
+        fitting = [(one.nbytes, number) for number, one in enumerate(spare) if one.nbytes >= bytes]
+        if is_for_graph and fitting:
+            return spare.pop(min(fitting)[1])
+        if not is_for_graph and not fitting and not isinstance(self.like, XlaArray):
+            count, size = (PAGES, PAGE) if bytes <= PAGE else (LARGE, bytes)
+            made = zeros(self.like, count * size).reshape(count, size)
+            assert int(made[-1, -1]) == 0  # which waits until they are set
+            spare.extend(made)
+        return zeros(self.like, bytes)
 
 
 def recording_on(stream: int) -> int:

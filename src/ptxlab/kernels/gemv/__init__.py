@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
-from ptxlab.kernels.gemv.kernel import THREADS, gemv
+from ptxlab.kernels.gemv.kernel import THREADS, Form, build
 from ptxlab.kernels.parts.elements import SIZES, vector_of
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
 from ptxlab.measure import Draw, Entry, Work
@@ -16,15 +16,21 @@ if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
 
 AHEAD = 4  # vectors that a thread asks for at a time, where its row has so many
+GATE, ADDED = 5, (6, 7)  # parameters that a form may have: the gate; a bias and a residual
 
 
 def rows_by_blocks(a: Array, x: Array, y: Array) -> Launch:
     """Each block has a row of A."""
     batch, m, k = a.shape
-    vector = vector_of(k, a, x)
-    ahead = min(AHEAD, ceil_div(k, THREADS * vector))
-    kernel = gemv.specialize(TYPE=type_of(a), VECTOR=vector, AHEAD=ahead)
-    return Launch(kernel, (m, batch), THREADS, [a, x, y, m, k])
+    return by_rows(Form(type_of(a)), (a, x, y), (batch, m, k), vector_of(k, a, x))
+
+
+def by_rows(form: Form, arrays: tuple[Any, ...], extents: tuple[int, int, int], vector: int, *more: Any) -> Launch:
+    """The launch for a batch of matrices, so many elements at a time; `more` is a gate, a bias and a residual."""
+    batch, m, k = extents
+    ahead = min(AHEAD // 2 if form.gated else AHEAD, ceil_div(k, THREADS * vector))
+    given = [*arrays, m, k, *(more or (0, 0, 0))]
+    return Launch(build(form, vector, ahead), (m, batch), THREADS, given, overlap=form.overlaps)
 
 
 def torch_baseline(torch: ModuleType, a: Any, x: Array, y: Array) -> Callable[[], object]:

@@ -92,7 +92,7 @@ def strides_of(matrix: Any) -> tuple[int, int]:
 
 def is_for_gemv(type: str, m: int, b_pitch: int, k: int, b_along_k: bool) -> bool:
     """Whether `gemv` computes a product faster: one row, which each row of B is multiplied with."""
-    return type == "bf16" and m == 1 and b_along_k and b_pitch == k
+    return type in ("f16", "bf16") and m == 1 and b_along_k and b_pitch == k
 
 
 def workspace_for(problem: Problem, shape: Shape, like: Any) -> tuple[Any, Any]:
