@@ -249,7 +249,8 @@ def of_one_row(
     form = Form(matrix.type, bias=bias, activation=activation, residual=residual, gated=gate is not None, overlaps=True)
     more = [0 if one is None else one.view() for one in (gate, *added)]
     views = matrix.view(), row.view(), target.view()
-    return gemv.by_rows(form, views, (1, *matrix.shape), ROW // matrix.size, *more)
+    n, k = matrix.shape
+    return gemv.by_rows(form, views, (1, n, k), ROW // matrix.size, *more)
 
 
 def _launch(
