@@ -7,7 +7,9 @@ C library, `build` and `compiled` do both for native functions.
 from __future__ import annotations
 
 import ctypes
+import platform
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -22,6 +24,10 @@ __all__ = ["Library", "build", "cached", "compile_kept", "compile_text", "compil
 
 
 VECTORS = 3  # the highest `speed`
+
+# Whether JITLink links. RuntimeDyld, the other linker, aborts on aarch64 where code and constants of an object end up
+# far apart; gdb knows what it links, though, and it links the objects of Windows.
+_NEAR = not DEBUG and sys.platform != "win32"
 
 # Registers instead of memory, then what that makes simple.
 _FEW_PASSES = (
@@ -45,6 +51,7 @@ def _llvm() -> Any:
     return llvm
 
 
+@cache
 def _features(speed: int) -> str:
     """What this machine's processor can do; LLVM thinks that vectors of 512 bits slow it down, which these do not."""
     features: str = _llvm().get_host_cpu_features().flatten()
@@ -60,12 +67,27 @@ def has_mask_registers() -> bool:
 def _machine(speed: int) -> Any:
     """A description of this machine."""
     llvm = _llvm()
+    # Machine code and what it refers to may be more than 2 GiB apart. Where JITLink makes tables of addresses, code is
+    # as for a shared library; elsewhere each address has all its bits, and LLVM takes longer to select instructions.
+    model = {"reloc": "pic", "codemodel": "small"} if _NEAR and platform.machine() == "x86_64" else {"jit": True}
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=_features(speed),
-        opt=min(speed, 2),
-        jit=True,  # the code may end up anywhere: the large code model reaches everything from there
+        cpu=llvm.get_host_cpu_name(), features=_features(speed), opt=min(speed, 2), **model
     )
+
+
+class _Machines(threading.local):
+    """By `speed`, for each thread: LLVM takes longer to know a processor than to compile a small kernel for it."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Any] = {}
+
+    def get(self, speed: int) -> Any:
+        if speed not in self.known:
+            self.known[speed] = _machine(speed)
+        return self.known[speed]
+
+
+_machines = _Machines()
 
 
 def compile_text(text: str, *, speed: int = 2) -> bytes:
@@ -78,9 +100,17 @@ def compile_text(text: str, *, speed: int = 2) -> bytes:
     llvm = _llvm()
     module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()
-    machine = _machine(speed)
+    machine = _machines.get(speed)
+    if speed:
+        _optimize(module, machine, speed)
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def _optimize(module: Any, machine: Any, speed: int) -> None:
+    llvm = _llvm()
     options = llvm.create_pipeline_tuning_options(speed_level=min(speed, 2))
-    options.loop_vectorization = options.slp_vectorization = speed >= 2
+    options.loop_vectorization = options.slp_vectorization = speed > 1
     options.loop_unrolling = speed < VECTORS
     passes = llvm.create_pass_builder(machine, options)
     if speed == 1:
@@ -88,10 +118,8 @@ def compile_text(text: str, *, speed: int = 2) -> bytes:
         for name in _FEW_PASSES:
             getattr(manager, f"add_{name}_pass")()
         manager.run(module, passes)
-    elif speed > 1:
+    else:
         passes.getModulePassManager().run(module, passes)
-    code: bytes = machine.emit_object(module)
-    return code
 
 
 def compile_kept(text: str, *, speed: int = 2) -> bytes:
@@ -117,10 +145,7 @@ class Linker:
     """ORC's LLJIT: its libraries can use each other's symbols. It goes when neither it nor they are referred to."""
 
     def __init__(self) -> None:
-        # RuntimeDyld, the other linker, aborts on aarch64 where code and constants of an object end up far apart; gdb
-        # knows what it links, though, and it links the objects of Windows.
-        near = not DEBUG and sys.platform != "win32"
-        self.jit = _llvm().create_lljit_compiler(_machine(2), use_jit_link=near)
+        self.jit = _llvm().create_lljit_compiler(_machine(2), use_jit_link=_NEAR)
         self.count = 0
 
     def next_name(self) -> str:
