@@ -1,10 +1,12 @@
-"""Whether the estimate chooses well: all variants of ten algorithms, and each step of two, estimated and measured.
+"""Whether the estimate chooses well: all variants of eleven algorithms, and each step of two, estimated and measured.
 
-    python benchmarks/scheduled_search.py FILE [--processes 16] [--seconds 180]
+    python benchmarks/scheduled_search.py estimate FILE [--processes 16] [--seconds 180]
+    python benchmarks/scheduled_search.py measure FILE [--seconds 60]
+    python benchmarks/scheduled_search.py judge ESTIMATED MEASURED [--out FILE]
 
-needs an H200 for the measurements; estimates are made first, side by side, without it. Of each algorithm: how much of
-the speed of its fastest variant the one has that the estimate takes for the fastest; of each step: whether the estimate
-and the measurement agree that it is faster than the one before. What was not estimated in time is left out.
+Estimates need no GPU, measurements an H200. Of each algorithm: how much of the speed of its fastest variant the one has
+that the estimate takes for the fastest; of each step: whether the estimate and the measurement agree that it is faster
+than the one before. FILE is written after each; what is in it already is not estimated again.
 """
 
 # ruff: noqa: F821, UP037 - the names of sizes and loops are those of the algorithm
@@ -113,13 +115,10 @@ STEPS_OF: dict[str, tuple[dict[str, int], Variants]] = {
 ALL = {**SPACES, **STEPS_OF}
 
 
-def estimated(which: tuple[str, str]) -> tuple[str, str, float | str]:
+def estimated(which: tuple[str, str]) -> tuple[str, str, float]:
     """The estimate of a variant, in microseconds."""
     sizes, variants = ALL[which[0]]
-    try:
-        return *which, variants[which[1]]().estimate(**sizes).seconds * 1e6
-    except Exception as problem:  # it is reported, and the variant left out
-        return *which, str(problem)
+    return *which, variants[which[1]]().estimate(**sizes).seconds * 1e6
 
 
 def measured(bench: Bench, sizes: dict[str, int], variants: Variants) -> dict[str, float]:
@@ -141,49 +140,74 @@ def measured(bench: Bench, sizes: dict[str, int], variants: Variants) -> dict[st
     return {name: statistics.median(times) for name, times in samples.items()}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--processes", type=int, default=16)
-    parser.add_argument("--seconds", type=float, default=180.0)
-    given = parser.parse_args()
-    end = time.time() + given.seconds
-    found: dict[str, dict[str, float]] = {}
-    with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
-        results = pool.imap_unordered(
-            estimated, [(what, name) for what, (_, variants) in ALL.items() for name in variants]
-        )
-        for _ in range(sum(len(variants) for _, variants in ALL.values())):
+def estimate(file: Path, processes: int, end: float) -> None:
+    """Estimate what is not in a file yet, while there is time."""
+    found: dict[str, dict[str, float]] = json.loads(file.read_text()) if file.exists() else {}
+    left = [(what, name) for what, (_, variants) in ALL.items() for name in variants if name not in found.get(what, {})]
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        results = pool.imap_unordered(estimated, left)
+        for _ in left:
             try:
-                what, name, value = results.next(timeout=max(0.1, end - 60 - time.time()))
+                what, name, value = results.next(timeout=max(0.1, end - time.time()))
             except multiprocessing.TimeoutError:
                 break
-            if isinstance(value, str):
-                print("not estimated:", what, name, value, flush=True)
-            else:
-                found.setdefault(what, {})[name] = value
+            found.setdefault(what, {})[name] = value
+            file.write_text(json.dumps(found, indent=1))
+            print(f"{what:14} {name:28} {value:10.1f} us", flush=True)
+
+
+def measure(file: Path, end: float) -> None:
+    """Measure all variants, while there is time."""
     torch = require_torch()
     bench = Bench(torch)
     torch.cuda.set_stream(bench.stream)
-    record: dict[str, Any] = {"date": date.today().isoformat(), "commit": commit(), **describe(torch), "rows": []}
-    shares, signs = [], []
+    record: dict[str, Any] = {"date": date.today().isoformat(), "commit": commit(), **describe(torch), "measured": {}}
     for what, (sizes, variants) in ALL.items():
-        guesses = found.get(what, {})
-        if len(guesses) < 2 or time.time() > end:
-            continue
-        times = measured(bench, sizes, {name: variants[name] for name in variants if name in guesses})
-        record["rows"].append({"what": what, "sizes": sizes, "estimated": guesses, "measured": times})
-        given.file.write_text(json.dumps(record, indent=1))
+        if time.time() > end:
+            break
+        record["measured"][what] = times = measured(bench, sizes, variants)
+        file.write_text(json.dumps(record, indent=1))
         for name, value in times.items():
-            print(f"{what:14} {name:28} {value:10.1f} us, estimated {guesses[name]:10.1f}", flush=True)
+            print(f"{what:14} {name:28} {value:10.1f} us", flush=True)
+
+
+def judge(estimates: Path, measurements: Path, out: Path | None) -> None:
+    """Compare both, of all variants that are in both."""
+    guesses, found = json.loads(estimates.read_text()), json.loads(measurements.read_text())
+    shares, signs, rows = {}, [], []
+    for what, every in found.pop("measured").items():
+        times = {name: time for name, time in every.items() if name in guesses.get(what, {})}
+        if len(times) < 2:
+            continue
+        guessed = {name: guesses[what][name] for name in times}
+        rows.append({"what": what, "sizes": ALL[what][0], "estimated": guessed, "measured": times})
         if what in SPACES:
-            shares.append(min(times.values()) / times[min(guesses, key=lambda name: guesses[name])])
-            print(f"{what}: the variant that is chosen has {shares[-1]:.3f} of the fastest", flush=True)
+            shares[what] = min(times.values()) / times[min(guessed, key=lambda name: guessed[name])]
+            print(f"{what}: of {len(times)}, the variant that is chosen has {shares[what]:.3f} of the fastest")
         else:
-            order = list(times)
-            signs += [(times[a] > times[b]) == (guesses[a] > guesses[b]) for a, b in pairwise(order)]
-    print(f"{sum(share >= 0.9 for share in shares)} of {len(shares)} algorithms are within 10 % of the fastest variant")
+            signs += [(times[a] > times[b]) == (guessed[a] > guessed[b]) for a, b in pairwise(times)]
+    within = sum(share >= 0.9 for share in shares.values())
+    print(f"{within} of {len(shares)} algorithms are within 10 % of the fastest variant")
     print(f"{sum(signs)} of {len(signs)} steps are estimated to change the time in the direction that was measured")
+    if out is not None:
+        out.write_text(json.dumps({**found, "rows": rows}, indent=1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("estimate", "measure", "judge"))
+    parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("--processes", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=180.0)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    end = time.time() + given.seconds
+    if given.what == "estimate":
+        estimate(given.files[0], given.processes, end)
+    elif given.what == "measure":
+        measure(given.files[0], end)
+    else:
+        judge(*given.files, given.out)
 
 
 if __name__ == "__main__":

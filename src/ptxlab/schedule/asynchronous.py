@@ -53,9 +53,13 @@ def write_drain(w: Writing) -> None:
 
 
 def write_barriers(w: Writing) -> None:
-    """Declare and initialize the mbarriers of a ring that TMA fills, and those of tensor memory."""
+    """Declare and initialize the mbarriers of a ring that TMA fills."""
     if w.plan.mapped:
         _write_ring(w)
+
+
+def write_ready(w: Writing) -> None:
+    """Have all threads wait until these are initialized, and those of tensor memory."""
     if w.state.unit == "tcgen05":
         write_tensor_memory(w)
     elif w.plan.mapped and (w.state.specialized or not _synchronizes(w.plan.tree)):

@@ -10,7 +10,15 @@ from typing import Any
 from ptxlab.author import Kernel, b32, f32, pointer, ptx, s32, tensor_map, u32
 from ptxlab.author.lines import SourcePosition
 from ptxlab.schedule.address import Value
-from ptxlab.schedule.asynchronous import number_of, role, write_barriers, write_drain, write_end, write_prefetch
+from ptxlab.schedule.asynchronous import (
+    number_of,
+    role,
+    write_barriers,
+    write_drain,
+    write_end,
+    write_prefetch,
+    write_ready,
+)
 from ptxlab.schedule.copies import portions
 from ptxlab.schedule.elements import ELEMENTS, synchronize_cluster
 from ptxlab.schedule.lanes import write_spread
@@ -108,8 +116,8 @@ def memory_of(plan: Plan) -> list[Piece]:
 
 def _write(w: Writing) -> None:
     w.comment(f"{w.algorithm.name}: " + (", ".join(w.state.steps) or "one thread does all of it"))
-    if not w.state.persistent:
-        _write_blocks(w, _cluster_number(w, ptx.ctaid.x))
+    if not w.plan.mapped:
+        _write_first(w)
     _write_threads(w)
     write_prefetch(w)
     for kind in sorted(set(w.state.policies.values())):
@@ -117,6 +125,9 @@ def _write(w: Writing) -> None:
     _write_memory(w)
     w.fills = [[] if b.stage.array in w.plan.mapped else portions(w, n, b) for n, b in enumerate(w.plan.buffers)]
     write_barriers(w)
+    if w.plan.mapped:  # other warps know their tile while the first one initializes barriers
+        _write_first(w)
+    write_ready(w)
     if w.state.specialized:
         _write_roles(w)
         return
@@ -163,20 +174,46 @@ def _write_tiles(w: Writing, tree: list[Node]) -> None:
     if not w.state.persistent:
         write_body(w, tree)
     else:
-        outer, *inner = _counts(w)
-        tiles = prod(inner, start=outer)
-        first, step = (_cluster_number(w, one) for one in (ptx.ctaid.x, ptx.nctaid.x))
+        step = _cluster_number(w, ptx.nctaid.x)
         if w.state.stream_k:
             w.comment("pieces of tiles of this block", w.state.steps.index("stream_k()"))
-            numbers = w.pieces = Pieces(w, tiles, first, step)
+            w.pieces = Pieces(w, _tiles(w), _cluster_number(w, ptx.ctaid.x), step)
+            for number in w.pieces:
+                w.addresses.known = outside.new_child()
+                _write_blocks(w, number)
+                write_body(w, tree)
         else:
-            w.comment("tiles of this block", w.state.steps.index("persistent()"))
-            numbers = ptx.range(first, tiles, step)
-        for number in numbers:
-            w.addresses.known = outside.new_child()
-            _write_blocks(w, number)
-            write_body(w, tree)
+            _write_each(w, tree, step)
     w.addresses.known = outside
+
+
+def _tiles(w: Writing) -> Value:
+    """How many tiles there are, or groups of them that clusters share."""
+    outer, *inner = _counts(w)
+    return prod(inner, start=outer)
+
+
+def _write_first(w: Writing) -> None:
+    """Which tile this block has, or has first."""
+    if not w.state.stream_k:
+        w.tile = _cluster_number(w, ptx.ctaid.x)
+        _write_blocks(w, w.tile)
+
+
+def _write_each(w: Writing, tree: list[Node], step: Value) -> None:
+    """Write what is done for each tile of a block; the next one is found where the one before is done."""
+    w.comment("tiles of this block", w.state.steps.index("persistent()"))
+    known, tiles, number = w.addresses.registers, _tiles(w), u32(w.tile)
+    first = {name: known[name] for name in w.state.blocks}
+    with ptx.when(number < tiles), ptx.loop():
+        write_body(w, tree)
+        w.addresses.known = w.addresses.known.parents.new_child()
+        ptx.add.u32(number, step, out=number)
+        ptx.leave_when(number >= tiles)
+        _write_blocks(w, number)
+        for name, register in first.items():
+            ptx.mov.s32(known[name], out=register)
+        known |= first
 
 
 def _cluster_number(w: Writing, block: Value) -> Value:
@@ -202,11 +239,12 @@ def _write_blocks(w: Writing, number: Value) -> None:
         known[names[0]] = (number // (down * across)).view(s32)
         number = number % (down * across)
     size = across * w.state.group
-    first = number // size * w.state.group
+    groups = number // size
+    first, within = groups * w.state.group, number - groups * size
     rows = ptx.min.u32(down - first, w.state.group)
-    within = number % size
-    known[names[-2]] = (first + within % rows).view(s32)
-    known[names[-1]] = (within // rows).view(s32)
+    column = within // rows
+    known[names[-2]] = (first + (within - column * rows)).view(s32)
+    known[names[-1]] = column.view(s32)
     for one in w.state.multicast:
         w.comment("the tile of a block of the cluster", one.step)
         known[one.part] = known[one.part] * one.blocks + number_of(one).view(s32)

@@ -43,6 +43,7 @@ class Writing:
         pointers = {name: values[name] for name in self.algorithm.arrays if name not in plan.mapped}
         self.addresses = Addresses(plan, pointers, sizes)
         self.thread: Value = 0
+        self.tile: Value = 0  # the number of the block's first tile
         self.fills: list[list[Portion]] = []  # of each buffer, see `copies.py`
         self.kept: dict[str, dict[tuple[Linear, ...], Value]] = {}
         self.held: dict[str, tuple[Buffer, int]] = {}
