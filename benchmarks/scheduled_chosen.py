@@ -57,10 +57,10 @@ def read(file: Path) -> list[Measured]:
     found = []
     for row in json.loads(file.read_text())["rows"]:
         if row["what"] == "random":
-            times = {name: statistics.median(each) for name, each in row["us"].items()}
-            library, *_ = [times.pop(name) for name in BASELINES if name in times]
-            type = next(type for type, made in SCHEDULES.items() if made.keys() & times.keys() == times.keys())
-            found.append(Measured(type, {size: row[size] for size in "mnk"}, times, library))
+            medians = {name: statistics.median(each) for name, each in row["us"].items()}
+            type = max(SCHEDULES, key=lambda type: len(SCHEDULES[type].keys() & medians.keys()))
+            times = {name: medians[name] for name in SCHEDULES[type] if name in medians}  # some are made no more
+            found.append(Measured(type, {size: row[size] for size in "mnk"}, times, medians[BASELINES[0]]))
     return found
 
 

@@ -123,7 +123,7 @@ def estimated(which: tuple[str, str]) -> tuple[str, str, float]:
 
 def measured(bench: Bench, sizes: dict[str, int], variants: Variants) -> dict[str, float]:
     """The medians of all variants, in microseconds."""
-    torch, runs = bench.torch, {}
+    torch, runs, kept = bench.torch, {}, []
     kinds = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
     for name, make in variants.items():
         one = make()
@@ -133,6 +133,7 @@ def measured(bench: Bench, sizes: dict[str, int], variants: Variants) -> dict[st
             else 0.1
             for parameter in one.algorithm.parameters
         ]
+        kept.append(arguments)  # a graph does not own what it reads
         runs[name] = bench.record(one.launch_of(*arguments).prepare(bench.stream).launch)
     samples: dict[str, list[float]] = {}
     bench.turns(runs, 1, {})

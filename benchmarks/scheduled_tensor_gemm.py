@@ -80,54 +80,31 @@ UNEVEN = {
 }
 UNEVEN_SIZES = ((2048, 2560, 4096), (4096, 4096, 4096), (1024, 2304, 8192), (256, 512, 16384))
 TILES = {
-    "128x256": (128, 256, 4, 1),
-    "256x128": (256, 128, 4, 1),
-    "192x192": (192, 192, 4, 1),
-    "128x192": (128, 192, 5, 1),
-    "128x160": (128, 160, 6, 1),
-    "128x128": (128, 128, 7, 1),
-    "128x96": (128, 96, 8, 1),
-    "128x64": (128, 64, 9, 1),
-    "64x192": (64, 192, 7, 1),
-    "64x128": (64, 128, 9, 1),
-    "64x96": (64, 96, 11, 1),
-    "64x64, 12 stages": (64, 64, 12, 1),
-    "64x64": (64, 64, 4, 1),
-    "64x32": (64, 32, 16, 1),
-    "64x48": (64, 48, 14, 1),
-    "64x80": (64, 80, 11, 1),
-    "64x112": (64, 112, 9, 1),
-    "64x144": (64, 144, 8, 1),
-    "128x80": (128, 80, 8, 1),
-    "128x112": (128, 112, 7, 1),
-    "128x144": (128, 144, 6, 1),
-    "128x176": (128, 176, 5, 1),
-    "64x32, by 128": (64, 32, 8, 1, 128),
-    "64x64, by 128": (64, 64, 6, 1, 128),
-    "64x96, by 128": (64, 96, 5, 1, 128),
-    "64x128, by 128": (64, 128, 4, 1, 128),
-    "128x64, by 128": (128, 64, 4, 1, 128),
-    "128x96, by 128": (128, 96, 3, 1, 128),
-    "64x64, 2 blocks, by 128": (64, 64, 6, 2, 128),
-    "64x64, 4 blocks, by 128": (64, 64, 6, 4, 128),
-    "64x96, 2 blocks": (64, 96, 11, 2),
-    "128x192, 2 blocks": (128, 192, 5, 2),
-    "128x160, 2 blocks": (128, 160, 6, 2),
-    "128x128, 2 blocks": (128, 128, 7, 2),
-    "128x96, 2 blocks": (128, 96, 8, 2),
-    "128x128, 4 blocks": (128, 128, 7, 4),
-    "64x128, 2 blocks": (64, 128, 9, 2),
-    "64x64, 2 blocks": (64, 64, 12, 2),
-    "64x64, 4 blocks": (64, 64, 12, 4),
-    "64x96, 4 blocks": (64, 96, 11, 4),
-    "64x48, 3 blocks": (64, 48, 14, 3),
-    "64x32, 2 blocks": (64, 32, 12, 2),
-    "64x32, 4 blocks": (64, 32, 12, 4),
+    "128x256": (128, 256, 4),
+    "256x128": (256, 128, 4),
+    "192x192": (192, 192, 4),
+    "128x192": (128, 192, 5),
+    "128x160": (128, 160, 6),
+    "128x128": (128, 128, 7),
+    "128x96": (128, 96, 8),
+    "128x64": (128, 64, 9),
+    "64x192": (64, 192, 7),
+    "64x128": (64, 128, 9),
+    "64x96": (64, 96, 11),
+    "64x64": (64, 64, 12),
+    "64x64, 4 stages": (64, 64, 4),
+    "64x48": (64, 48, 14),
+    "64x32": (64, 32, 16),
 }
-"""Rows and columns of a tile, stages of the ring, blocks that share a sum, and how long a stage is along it."""
-MULTICAST = {
+"""Rows and columns of a tile, and stages of the ring."""
+STREAM_K = ("128x256", "192x192", "128x192", "128x128")
+SPLIT = (
+    ("128x128", 2), ("128x128", 4), ("128x96", 2), ("64x96", 2), ("64x96", 4), ("64x64", 2), ("64x64", 4), ("64x48", 3),
+    ("64x32", 2), ("64x32", 4),
+)  # fmt: skip
+"""Of which so many blocks share a sum."""
+PAIRS = {
     "256x192": (256, 192, 3, "b"),
-    "256x160": (256, 160, 4, "a"),
     "128x256": (128, 256, 4, "b"),
     "256x128": (256, 128, 4, "a"),
     "192x192": (192, 192, 4, "b"),
@@ -136,63 +113,42 @@ MULTICAST = {
     "128x128": (128, 128, 7, "b"),
     "128x96": (128, 96, 8, "b"),
     "128x64": (128, 64, 9, "a"),
-    "64x256": (64, 256, 5, "b"),
     "64x192": (64, 192, 7, "b"),
     "64x128": (64, 128, 9, "b"),
 }
 """Of which each block of two copies half of an array for both."""
-FOURS = {
-    "128x192": (128, 192, 5, "b"),
-    "128x128": (128, 128, 7, "b"),
-    "128x96": (128, 96, 8, "b"),
-    "128x64": (128, 64, 9, "a"),
-    "64x192": (64, 192, 7, "b"),
-    "64x128": (64, 128, 9, "b"),
-    "64x96": (64, 96, 11, "b"),
-    "64x64": (64, 64, 12, "b"),
-    "64x64, a": (64, 64, 12, "a"),
-    "64x32": (64, 32, 12, "a"),
-}
-"""The same for four, of which 120 SMs have some at a time: each has one tile."""
-SQUARES = ("128x256", "128x192", "128x128", "128x96", "64x128", "64x96", "64x64")
+STREAM_K_PAIRS = ("128x256", "192x192", "128x160")
+FOURS = (("128x128", "b"), ("128x96", "b"), ("128x64", "a"), ("64x192", "b"), ("64x128", "b"), ("64x96", "b"),
+    ("64x64", "b"), ("64x32", "a"))  # fmt: skip
+"""The same for four, of which 120 SMs have some at a time: each block has one tile."""
+SQUARES = ("128x192", "128x128", "128x96", "64x128", "64x96", "64x64")
 """Of which clusters of four share both arrays, two by two."""
-STREAM_K = ("128x256", "192x192", "128x192", "128x160", "128x128")
-BOTH = ("256x192", "128x256", "192x192", "128x192", "128x160")
 
 
-def make(rows: int, columns: int, stages: int, blocks: int, depth: int = 64) -> Schedule:
-    """The schedule for a tile: persistent where an SM has one block, and no blocks share a tile."""
-    found = with_roles(rows, columns, stages, 128 if rows == 256 else 64, blocks, depth)
-    return found.persistent() if blocks == 1 and stages * 2 * depth * (rows + columns) > 100_000 else found
+def make(rows: int, columns: int, stages: int) -> Schedule:
+    """The schedule for a tile: persistent where an SM has one block."""
+    found = with_roles(rows, columns, stages, 128 if rows == 256 else 64)
+    return found.persistent() if stages * 128 * (rows + columns) > 100_000 else found
 
 
-def multicast(rows: int, columns: int, stages: int, array: str) -> Schedule:
-    return make(rows, columns, stages, 1).multicast(array, 2)
+def every() -> dict[str, Schedule]:
+    """All schedules for random sizes."""
+    found = {name: make(*tile) for name, tile in TILES.items()}
+    found |= {f"stream_k, {name}": stream_k(*TILES[name]) for name in STREAM_K}
+    found |= {f"{name}, {blocks} blocks": with_roles(*TILES[name], blocks=blocks) for name, blocks in SPLIT}
+    for name, (*tile, array) in PAIRS.items():
+        found[f"{name}, {array} for 2"] = make(*tile).multicast(array, 2)
+    for name in STREAM_K_PAIRS:
+        *tile, array = PAIRS[name]
+        found[f"stream_k, {name}, {array} for 2"] = stream_k(*tile).multicast(array, 2)
+    for name, array in FOURS:
+        found[f"{name}, {array} for 4"] = with_roles(*TILES[name]).multicast(array, 4)
+    for name in SQUARES:
+        found[f"{name}, a and b for 2"] = with_roles(*TILES[name]).multicast("a", 2).multicast("b", 2)
+    return found
 
 
-def fours(rows: int, columns: int, stages: int, array: str) -> Schedule:
-    return with_roles(rows, columns, stages).multicast(array, 4)
-
-
-def squares(rows: int, columns: int, stages: int) -> Schedule:
-    return with_roles(rows, columns, stages).multicast("a", 2).multicast("b", 2)
-
-
-def both(rows: int, columns: int, stages: int, array: str) -> Schedule:
-    return with_roles(rows, columns, stages, 128 if rows == 256 else 64).stream_k().multicast(array, 2)
-
-
-PRODUCT = Product(
-    "bf16",
-    TOLERANCE,
-    8,
-    {name: make(*tile) for name, tile in TILES.items()}
-    | {f"stream_k, {name}": stream_k(*TILES[name][:3]) for name in STREAM_K}
-    | {f"{name}, {tile[-1]} for 2": multicast(*tile) for name, tile in MULTICAST.items()}
-    | {f"{name.partition(',')[0]}, {tile[-1]} for 4": fours(*tile) for name, tile in FOURS.items()}
-    | {f"{name}, a and b for 2": squares(*TILES[name][:3]) for name in SQUARES}
-    | {f"stream_k, {name}, {MULTICAST[name][-1]} for 2": both(*MULTICAST[name]) for name in BOTH},
-)
+PRODUCT = Product("bf16", TOLERANCE, 8, every())
 
 
 def main() -> None:
