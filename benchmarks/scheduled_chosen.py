@@ -5,8 +5,8 @@
 Of the products of f32 and bf16 matrices in FILE, of which those in `evidence/scheduled_*gemm_judged.json` and `_fresh`
 are taken where none is named: how much of cuBLAS's speed the chosen schedule has, how much the best one, and how much
 of the best the chosen one; for every second size, to which `ptxlab.schedule.waves` was fitted for those in `_judged`,
-for the others, and for all. `--fit` tries so many random changes of the rates of threads for the f32 product, and
-prints those that choose best for every second size of the FILEs.
+for the others, and for all. `--fit` tries so many random changes of the rates, and prints those that choose best for
+every second size of the FILEs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ import scheduled_tensor_gemm as of_tensor_cores
 from scheduled_products import BASELINES
 
 from ptxlab.schedule import Schedule
-from ptxlab.schedule.waves import RATES, Rates, waves
+from ptxlab.schedule.waves import RATES, TENSOR_RATES, Counts, Rates, TensorRates, count, seconds
+
+AllRates = tuple[Rates, TensorRates]
 
 EVIDENCE = Path(__file__).parent.parent / "evidence"
 JUDGED = [
@@ -33,9 +35,10 @@ JUDGED = [
     for product in ("tensor_gemm", "gemm")
     for sizes in ("judged", "fresh")
 ]
+DEFAULT = (RATES, TENSOR_RATES)
 SCHEDULES: dict[str, Mapping[str, Schedule]] = {
-    "bf16": of_tensor_cores.PRODUCT.tiles,
     "f32": of_threads.PRODUCT.tiles,
+    "bf16": of_tensor_cores.PRODUCT.tiles,
 }
 SOFT = 0.04  # by how much, as a logarithm, one that is chosen may seem slower, where the choice is made softly
 WEIGHT = 0.15  # of what is wrong with the times themselves
@@ -50,6 +53,7 @@ class Measured:
     sizes: Mapping[str, int]
     times: Mapping[str, float]
     library: float
+    counts: Mapping[str, Counts]
 
 
 def read(file: Path) -> list[Measured]:
@@ -58,25 +62,27 @@ def read(file: Path) -> list[Measured]:
     for row in json.loads(file.read_text())["rows"]:
         if row["what"] == "random":
             medians = {name: statistics.median(each) for name, each in row["us"].items()}
-            type = max(SCHEDULES, key=lambda type: len(SCHEDULES[type].keys() & medians.keys()))
+            type = max(SCHEDULES, key=lambda one: len(SCHEDULES[one].keys() & medians.keys()))
             times = {name: medians[name] for name in SCHEDULES[type] if name in medians}  # some are made no more
-            found.append(Measured(type, {size: row[size] for size in "mnk"}, times, medians[BASELINES[0]]))
+            sizes = {size: row[size] for size in "mnk"}
+            counts = {name: count(SCHEDULES[type][name], sizes) for name in times}
+            found.append(Measured(type, sizes, times, medians[BASELINES[0]], counts))
     return found
 
 
-def said(one: Measured, rates: Rates) -> dict[str, float]:
+def said(one: Measured, rates: AllRates) -> dict[str, float]:
     """What schedules take by waves, in seconds."""
-    return {name: waves(SCHEDULES[one.type][name], one.sizes, rates) for name in one.times}
+    return {name: seconds(counts, *rates) for name, counts in one.counts.items()}
 
 
-def judged(one: Measured, rates: Rates) -> tuple[float, float, float]:
+def judged(one: Measured, rates: AllRates) -> tuple[float, float, float]:
     """The chosen and the best beside cuBLAS, and the chosen beside the best."""
     best, counted = min(one.times.values()), said(one, rates)
     chosen = one.times[min(counted, key=lambda name: counted[name])]
     return one.library / chosen, one.library / best, best / chosen
 
 
-def loss(measured: Sequence[Measured], rates: Rates) -> float:
+def loss(measured: Sequence[Measured], rates: AllRates) -> float:
     """How much slower than the best what is chosen is, softly, and how wrong the times of the fastest are."""
     slower, wrong, total = 0.0, 0.0, 0.0
     for one in measured:
@@ -92,17 +98,19 @@ def loss(measured: Sequence[Measured], rates: Rates) -> float:
     return slower / len(measured) + WEIGHT * wrong / total
 
 
-def fit(measured: Sequence[Measured], tries: int) -> Rates:
+def fit(measured: Sequence[Measured], tries: int) -> AllRates:
     """Change the rates at random, and keep what chooses better."""
-    chance, best, least = random.Random(0), RATES, loss(measured, RATES)
+    chance, best, least = random.Random(0), DEFAULT, loss(measured, DEFAULT)
+    own = list(SCHEDULES).index(measured[0].type)
     for number in range(tries):
         wide = 0.3 * (1 - number / tries)
-        names = chance.sample(best._fields, chance.choice((1, 1, 2, 3)))
-        tried = best._replace(**{name: getattr(best, name) * math.exp(chance.gauss(0.0, wide)) for name in names})
+        names = chance.sample(best[own]._fields, chance.choice((1, 1, 2, 3)))
+        changed = {name: getattr(best[own], name) * math.exp(chance.gauss(0.0, wide)) for name in names}
+        tried = (*best[:own], best[own]._replace(**changed), *best[own + 1 :])
         found = loss(measured, tried)
         if found < least:
             best, least = tried, found
-    print(f"loss {least:.4f}:", ", ".join(f"{name} {rate:.3g}" for name, rate in best._asdict().items()))
+    print(f"loss {least:.4f}:", ", ".join(f"{name} {rate:.3g}" for name, rate in best[own]._asdict().items()))
     return best
 
 
@@ -111,12 +119,13 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="*", default=JUDGED)
     parser.add_argument("--fit", type=int, default=0)
     given = parser.parse_args()
-    measured, rates = {file: read(file) for file in given.files}, RATES
-    if given.fit:
-        rates = fit([one for each in measured.values() for one in each[::2] if one.type == "f32"], given.fit)
+    measured = {file: read(file) for file in given.files}
+    rates = dict.fromkeys(SCHEDULES, DEFAULT)
+    for type in {each[0].type for each in measured.values()} if given.fit else ():
+        rates[type] = fit([one for each in measured.values() for one in each[::2] if one.type == type], given.fit)
     for each in measured.values():
         for what, some in {"fitted": each[::2], "others": each[1::2], "all": each}.items():
-            columns = zip(*(judged(one, rates) for one in some), strict=True)
+            columns = zip(*(judged(one, rates[one.type]) for one in some), strict=True)
             chosen, best, both = (math.exp(statistics.mean(map(math.log, column))) for column in columns)
             ratios = f"{chosen:.3f} of cuBLAS, best {best:.3f}; {both:.3f} of the best"
             print(f"{each[0].type} {what:6} {len(some)} sizes: {ratios}")

@@ -38,21 +38,7 @@ if TYPE_CHECKING:
 
 SHARED = 220_000  # bytes of an SM that blocks share
 WARP, SCHEDULERS = 32, 4  # threads; of an SM
-MEMORY = 2_600_000.0  # bytes that are read in a us
-LATENCY = 1.03  # us until a copy by TMA has arrived
-ITERATION = 0.148  # us that a turn of the ring takes at least, for 128 bytes along the sum
 UNEVEN = ((1, 0.0), (2, 0.09), (8, 0.54))  # blocks of a cluster; by how much more of them some SMs have than others
-ALIGNED = (
-    (128, 122_000.0),
-    (32, 104_000.0),
-    (1, 83_300.0),
-)  # bytes that rows are a multiple of; bytes an SM copies in a us
-CACHE = 6_740_000.0  # the same for all SMs
-SAME, STREAM_K = 11_900_000.0, 8_500_000.0  # where SMs read the same lines at the same time; with stream-K
-END = 7.6e-5  # us in which an element is stored
-PIECE = 6.7e-5  # us in which an element of another block's piece is added
-RECEIVED = 98_800.0  # bytes that an SM receives in a us, where blocks share copies
-TOGETHER = 0.5  # us that such blocks take longer to start and to end
 CLUSTERED = 128  # SMs in clusters of four or eight: parts of the chip have 16 or 18
 
 
@@ -78,30 +64,90 @@ class Rates(NamedTuple):
     launch: float = 4.55
 
 
+class TensorRates(NamedTuple):
+    """What products by tensor cores take, in microseconds, and bytes in a microsecond."""
+
+    start: float = 4.4
+    together: float = 0.5
+    """Longer to start and to end, for blocks that share copies."""
+    memory: float = 2_600_000.0
+    latency: float = 1.03
+    """Until a copy by TMA has arrived."""
+    iteration: float = 0.148
+    """A turn of the ring takes at least, for 128 bytes along the sum."""
+    multiplied: float = 1.88e-5
+    """For 64 steps of one element, by `wgmma`; other instructions take 1.86 times as long."""
+    whole: float = 122_000.0
+    """Bytes that an SM copies, where rows are a multiple of 128 bytes."""
+    sectors: float = 104_000.0
+    """The same where they are one of 32 bytes."""
+    parts: float = 83_300.0
+    """The same elsewhere."""
+    received: float = 98_800.0
+    """Bytes that come to an SM, where blocks share copies."""
+    cache: float = 6_740_000.0
+    """Bytes that all SMs copy."""
+    same: float = 11_900_000.0
+    """The same where they read the same lines at the same time."""
+    stream_k: float = 8_500_000.0
+    """The same with stream-K."""
+    end: float = 7.6e-5
+    """In which an element is stored."""
+    piece: float = 6.7e-5
+    """In which an element of another block's piece is added."""
+    exchange: float = 0.9
+    """For blocks of a cluster to add up what they have."""
+    share: float = 4.9e-5
+    """For each element of a tile of which each of them adds up a share."""
+
+
 RATES = Rates()
+TENSOR_RATES = TensorRates()
 
 
 @dataclass(frozen=True)
-class Block:
-    """What a block does: its tile, iterations along the sum of so many steps, and how many are on an SM."""
+class Counts:
+    """What a product takes, whatever that costs: blocks, their tiles, and iterations along the sum of so many steps."""
 
+    unit: str
+    size: int
+    """Bytes of an element of the operands."""
     rows: int
     columns: int
     depth: int
     stages: int
     threads: int
-    shared: int
     resident: int
+    """Blocks that are on an SM."""
     sharing: int
     """Blocks of a cluster, which share the sum."""
     shares_evenly: bool
     """Whether each of them stores a share of the tile; otherwise all read all."""
+    together: int
+    """Blocks of a cluster, which share copies."""
     copied: float
-    """Rows and columns that it copies by TMA: a part of those that blocks of a cluster share."""
+    """Rows and columns that a block copies by TMA: a part of those that blocks of a cluster share."""
     copies: float
     """By each thread, for 16 steps along the sum."""
     stored: int
     """Elements that a thread stores at once."""
+    tiles: int
+    iterations: int
+    pitch: int
+    """Bytes of a row along the sum."""
+    read: int
+    """Bytes of both operands."""
+    stream_k: bool
+
+    @property
+    def area(self) -> int:
+        """Elements of a tile."""
+        return self.rows * self.columns
+
+    @property
+    def sms(self) -> int:
+        """SMs that have blocks at a time."""
+        return IN_CLUSTERS[4] if self.together > 2 else SMS if self.sharing <= 2 else CLUSTERED
 
 
 def choose(schedules: Sequence[Schedule], **sizes: int) -> Schedule:
@@ -112,82 +158,64 @@ def choose(schedules: Sequence[Schedule], **sizes: int) -> Schedule:
     return min(schedules, key=lambda one: waves(one, sizes))
 
 
-def waves(one: Schedule, sizes: Mapping[str, int], rates: Rates = RATES) -> float:
+def waves(one: Schedule, sizes: Mapping[str, int]) -> float:
     """Seconds that a product of matrices takes on an H200; `search` takes it as `by`."""
-    state = one.state
-    if state.unit == "tcgen05":
-        refuse_here("illegal-step", "waves were fitted to an H200, which does not have `tcgen05`")
-    sizes = {**sizes, **one.sizes}
-    if missing := [name for name in one.algorithm.sizes if name not in sizes]:
-        refuse_here("illegal-step", f"how large is {quoted(missing)}?", "`choose(kinds, m=512, n=512, k=512)`")
-    block, axis = _block(one, sizes)
-    counts = [
-        -(-state.extent(p.axis).value(sizes) // (p.weight * together)) * together
-        for p in map(state.part, state.blocks)
-        if not p.number and (together := state.together(p.name))
-    ]
-    tiles, length = max(1, prod(counts)) * block.sharing, state.extent(axis).value(sizes)
-    iterations = max(1, -(-length // (block.depth * block.sharing)))
-    operands = [state.algorithm.arrays[load.array] for load in loads(_sum(one))]
-    pitch = length * BYTES[operands[0].element]
-    most = (IN_CLUSTERS[4] if state.together() > 2 else _sms(block)) * block.resident
-    full, rest = divmod(tiles, most)
+    return seconds(count(one, sizes))
 
-    def wave(blocks: int, iterations: int, cache: float = SAME) -> float:
-        if state.unit:
-            return _tensor_wave(block, blocks, iterations, pitch, state, cache)
-        return _wave(block, blocks, iterations, rates)
 
-    total = full * wave(most, iterations) + (wave(rest, iterations) if rest else 0.0)
-    if state.stream_k and tiles % most:  # whole tiles, then equal parts of less than two waves
-        blocks = min(tiles * min(iterations, PIECES), SMS)
-        whole = max(1, tiles // blocks) - 1
-        part = (tiles - whole * blocks) * iterations / blocks
-        added = ceil(iterations / part) * PIECE if tiles % blocks else 0.0
-        ends = block.rows * block.columns * ((ceil(part / iterations) - 1) * END + added)
-        total = whole * wave(blocks, iterations) + wave(blocks, ceil(part), STREAM_K) + ends
-    if not state.unit:
+def seconds(of: Counts, rates: Rates = RATES, tensor: TensorRates = TENSOR_RATES) -> float:
+    """What is counted, with what it costs."""
+    most = of.sms * of.resident
+    full, rest = divmod(of.tiles, most)
+
+    def wave(blocks: int, iterations: int, cache: float = tensor.same) -> float:
+        return _tensor_wave(of, blocks, iterations, cache, tensor) if of.unit else _wave(of, blocks, iterations, rates)
+
+    total = full * wave(most, of.iterations) + (wave(rest, of.iterations) if rest else 0.0)
+    if not of.unit:
         return 1e-6 * (rates.launch + total)
-    read = sum(prod(extent.value(sizes) for extent in array.extents) * BYTES[array.element] for array in operands)
-    return 1e-6 * (4.4 + (TOGETHER if state.together() > 1 else 0.0) + max(total, read / MEMORY))
+    if of.stream_k and of.tiles % most:  # whole tiles, then equal parts of less than two waves
+        blocks = min(of.tiles * min(of.iterations, PIECES), SMS)
+        whole = max(1, of.tiles // blocks) - 1
+        part = (of.tiles - whole * blocks) * of.iterations / blocks
+        added = ceil(of.iterations / part) * tensor.piece if of.tiles % blocks else 0.0
+        ends = of.area * ((ceil(part / of.iterations) - 1) * tensor.end + added)
+        total = whole * wave(blocks, of.iterations) + wave(blocks, ceil(part), tensor.stream_k) + ends
+    start = tensor.start + (tensor.together if of.together > 1 else 0.0)
+    return 1e-6 * (start + max(total, of.read / tensor.memory))
 
 
-def _sms(block: Block) -> int:
-    return SMS if block.sharing <= 2 else CLUSTERED
-
-
-def _busy(block: Block, blocks: int) -> float:
+def _busy(of: Counts, blocks: int) -> float:
     """Blocks of tensor cores on the SM that has most of them."""
     even = blocks / SMS
-    more = next(more for most, more in UNEVEN if block.sharing <= most) if even > 1 else 0.0
-    return min(block.resident, max(-(-blocks // SMS), even + more))
+    more = next(more for most, more in UNEVEN if of.sharing <= most) if even > 1 else 0.0
+    return min(of.resident, max(-(-blocks // SMS), even + more))
 
 
-def _wave(block: Block, blocks: int, iterations: int, rates: Rates) -> float:
+def _wave(of: Counts, blocks: int, iterations: int, rates: Rates) -> float:
     """Microseconds of a wave of so many blocks whose threads multiply."""
-    busy = min(block.resident, ceil(blocks / _sms(block)))
-    area, warps = block.rows * block.columns, block.threads / WARP
-    multiplied, most = area / block.threads, ceil(busy * warps / SCHEDULERS) * SCHEDULERS
-    issued = most * (rates.multiplied * multiplied + rates.copied * block.copies)
-    step = block.depth / 16 * hypot(issued, rates.latency * multiplied) + rates.barrier * warps
-    exchange = 0.0 if block.sharing == 1 else rates.share if block.shares_evenly else rates.exchange
-    return iterations * step + busy * area * (rates.element + rates.store / block.stored + exchange)
+    busy = min(of.resident, ceil(blocks / of.sms))
+    warps, multiplied = of.threads / WARP, of.area / of.threads
+    most = ceil(busy * warps / SCHEDULERS) * SCHEDULERS
+    issued = most * (rates.multiplied * multiplied + rates.copied * of.copies)
+    step = of.depth / 16 * hypot(issued, rates.latency * multiplied) + rates.barrier * warps
+    exchange = 0.0 if of.sharing == 1 else rates.share if of.shares_evenly else rates.exchange
+    return iterations * step + busy * of.area * (rates.element + rates.store / of.stored + exchange)
 
 
-def _tensor_wave(block: Block, blocks: int, iterations: int, pitch: int, state: State, cache: float) -> float:
-    """The same for tensor cores; `pitch` is the bytes of a row along the sum."""
-    busy, area = _busy(block, blocks), block.rows * block.columns
-    exchange = (0.9 + area * (4.9e-5 if block.shares_evenly else 1.7e-3)) if block.sharing > 1 else 0.0
-    size = BYTES[state.algorithm.arrays[state.tensors[0].left].element]
-    received, copied = (size * block.depth * some for some in (block.rows + block.columns, block.copied))
-    limit = CACHE if pitch % 32 or block.sharing > 1 else cache
-    speed = min(limit / max(1, min(blocks, SMS)), next(rate for multiple, rate in ALIGNED if pitch % multiple == 0))
-    rate = (1.88e-5 if state.unit == "wgmma" else 3.5e-5) * size / 2  # for 64 steps of one element
-    each = max(area * rate * block.depth / 64, copied / speed)
+def _tensor_wave(of: Counts, blocks: int, iterations: int, cache: float, rates: TensorRates) -> float:
+    """The same for tensor cores; `cache` is what all SMs copy in a microsecond."""
+    busy = _busy(of, blocks)
+    exchange = (rates.exchange + of.area * (rates.share if of.shares_evenly else 1.7e-3)) if of.sharing > 1 else 0.0
+    received, copied = (of.size * of.depth * some for some in (of.rows + of.columns, of.copied))
+    limit = rates.cache if of.pitch % 32 or of.sharing > 1 else cache
+    own = rates.parts if of.pitch % 32 else rates.sectors if of.pitch % 128 else rates.whole
+    multiplied = rates.multiplied * (1.0 if of.unit == "wgmma" else 1.86) * of.size / 2
+    each = max(of.area * multiplied * of.depth / 64, copied / min(limit / max(1, min(blocks, SMS)), own))
     if copied < received:
-        each = max(each, received / RECEIVED)
-    step = max(ITERATION * size * block.depth / 128, LATENCY / block.stages, busy * each)
-    return iterations * step + busy * (area * END + exchange)
+        each = max(each, received / rates.received)
+    step = max(rates.iteration * of.size * of.depth / 128, rates.latency / of.stages, busy * each)
+    return iterations * step + busy * (of.area * rates.end + exchange)
 
 
 def _sum(one: Schedule) -> Reduce:  # noqa: RET503 - `refuse` does not return
@@ -199,39 +227,56 @@ def _sum(one: Schedule) -> Reduce:  # noqa: RET503 - `refuse` does not return
     )
 
 
-def _block(one: Schedule, sizes: Mapping[str, int]) -> tuple[Block, str]:
-    """What a block of a schedule does, and the axis of the sum."""
-    state, axis = one.state, _sum(one).over[0]
+def count(one: Schedule, sizes: Mapping[str, int]) -> Counts:
+    """What a schedule has blocks do, for a product of these sizes."""
+    state = one.state
+    if state.unit == "tcgen05":
+        refuse_here("illegal-step", "waves were fitted to an H200, which does not have `tcgen05`")
+    sizes = {**sizes, **one.sizes}
+    if missing := [name for name in one.algorithm.sizes if name not in sizes]:
+        refuse_here("illegal-step", f"how large is {quoted(missing)}?", "`choose(kinds, m=512, n=512, k=512)`")
+    axis, operands = _sum(one).over[0], loads(_sum(one))
     mapped = [state.part(name) for name in state.blocks]
     if len(mapped) < 2 or len(state.parts[axis]) < 2:
         refuse_here("illegal-step", "waves are counted where blocks have tiles of the result, and the sum is tiled")
     rows, columns = (part.weight for part in mapped[-2:])
-    depth = state.parts[axis][0].weight // state.cluster_blocks
+    tiles = [
+        -(-state.extent(p.axis).value(sizes) // (p.weight * together)) * together
+        for p in mapped
+        if not p.number and (together := state.together(p.name))
+    ]
     plan, _ = one.written({})
-    used = sum(buffer.bytes for buffer in plan.buffers)
     evenly = shared(plan) is not None
     few = rows * columns <= 32 * state.thread_count and (evenly or not state.cluster)  # registers of a thread
-    fit = min(3 if state.unit else (1024 if few else 512) // state.thread_count, SHARED // max(used, 1))
-    resident = 1 if state.persistent else max(1, fit)
+    used = max(sum(buffer.bytes for buffer in plan.buffers), 1)
+    resident = min(3 if state.unit else (1024 if few else 512) // state.thread_count, SHARED // used)
     copied = copies = 0.0
-    for length, load in zip((rows, columns), loads(_sum(one)), strict=True):
+    for length, load in zip((rows, columns), operands, strict=True):
         copies += length * 16 / _width(state, load.array, sizes) / state.thread_count
-        copied += length / next((one.blocks for one in state.multicast if one.array == load.array), 1)
-    stored = min(_width(state, name, sizes) for name in state.algorithm.outputs)
-    return Block(
-        rows,
-        columns,
-        depth,
-        state.pipeline.stages,
-        state.thread_count,
-        used,
-        resident,
-        state.cluster_blocks,
-        evenly,
-        copied,
-        copies,
-        stored,
-    ), axis
+        copied += length / next((each.blocks for each in state.multicast if each.array == load.array), 1)
+    arrays = [state.algorithm.arrays[load.array] for load in operands]
+    size, length = BYTES[arrays[0].element], state.extent(axis).value(sizes)
+    return Counts(
+        unit=state.unit,
+        size=size,
+        rows=rows,
+        columns=columns,
+        depth=state.parts[axis][0].weight // state.cluster_blocks,
+        stages=state.pipeline.stages,
+        threads=state.thread_count,
+        resident=1 if state.persistent else max(1, resident),
+        sharing=state.cluster_blocks,
+        shares_evenly=evenly,
+        together=state.together(),
+        copied=copied,
+        copies=copies,
+        stored=min(_width(state, name, sizes) for name in state.algorithm.outputs),
+        tiles=max(1, prod(tiles)) * state.cluster_blocks,
+        iterations=max(1, -(-length // state.parts[axis][0].weight)),
+        pitch=length * size,
+        read=sum(prod(extent.value(sizes) for extent in one.extents) * BYTES[one.element] for one in arrays),
+        stream_k=state.stream_k,
+    )
 
 
 def _width(state: State, array: str, sizes: Mapping[str, int]) -> int:
