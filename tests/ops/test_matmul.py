@@ -83,6 +83,13 @@ def test_one_row_is_multiplied_by_blocks_that_have_a_row_of_the_other_matrix_eac
     assert len(forms) == 4  # rows with gaps are for tensor copies
 
 
+@pytest.mark.parametrize(("rows", "n", "k"), [(8, 24, 72), (5, 16, 512), (2, 8, 8)])
+def test_a_gated_product_of_few_rows_is_one_of_lanes(rows: int, n: int, k: int) -> None:
+    x, gate, up = whole(rows, k), whole(n, k), whole(n, k)[::-1].copy()
+    wanted = np.maximum(x.astype(np.float64) @ gate.T, 0) * (x.astype(np.float64) @ up.T)
+    assert np.array_equal(gated_matmul(x, gate.T / 16, up.T, "relu"), (wanted / 16).astype(np.float16))
+
+
 def test_more_dimensions_are_rows() -> None:
     a, b = whole(2, 3, 8), whole(8, 8)
     assert np.array_equal(matmul(a, b), a @ b)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.arrays import Array
 from ptxlab.kernels import gemv, wgmma_dual_gemm
+from ptxlab.kernels.gemv import few
+from ptxlab.kernels.gemv.kernel import Form
 from ptxlab.kernels.parts.finishing import Activation, check_activation
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import Layout
@@ -23,7 +25,7 @@ from ptxlab.ops.checks import (
     scales_of,
     times,
 )
-from ptxlab.ops.matrices import HALVES, argument, empty, look
+from ptxlab.ops.matrices import HALVES, Matrix, argument, empty, look
 from ptxlab.ops.operators import Operator, is_traced
 from ptxlab.ops.packing import Packing
 from ptxlab.ops.product_gradients import GATED
@@ -115,6 +117,13 @@ def prepare(given: Sequence[Array], written: Sequence[object], activation: Any) 
     if not kept and not scales and is_one_row(left.type, m, k, sides):
         launch = of_one_row((matrices[0], matrices[1], target), activation, gate=matrices[2])
         parameters = 1, 0, gemv.GATE, 2
+    elif not kept and not scales and _are_few(left.type, m, k, sides):
+        form = Form(left.type, activation=activation, gated=True, overlaps=True)
+        row, *weights = matrices
+        operands = [*weights, row, target]
+        pitches = [one.strides[0] for one in operands]
+        launch = gemv.gated_of_few(form, [one.view() for one in operands], (m, n, k), pitches)
+        parameters = 2, 0, 1, 3
     else:
         layout = Layout(sides[0][1], sides[1][1], element=formats.element)
         products = [one_matrix("product", look(one, "product")) for one in kept]
@@ -132,6 +141,12 @@ def prepare(given: Sequence[Array], written: Sequence[object], activation: Any) 
     step = BoundLaunch(launch, [*zip(parameters, packing.numbers, strict=True)])
     arrays = [*originals, *scales, target, *(look(one, "product") for one in kept)]
     return Call([made, *kept], [*packing.steps, step], arrays, scratch=packing.scratch)
+
+
+def _are_few(type: str, m: int, k: int, sides: Sequence[tuple[Matrix, bool]]) -> bool:
+    """Whether so few rows are multiplied with each row of the others; the emulator takes no arrays with gaps."""
+    is_there = all(rows and (one.gpu is not None or one.strides[0] == k) for one, rows in sides)
+    return type in HALVES and m <= few.MOST and k % few.PIECE == 0 and is_there
 
 
 def _extents(read: Sequence[Named]) -> tuple[int, int, int]:

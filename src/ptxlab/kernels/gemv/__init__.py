@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
+from ptxlab.kernels.gemv import few
 from ptxlab.kernels.gemv.kernel import THREADS, Form, build
 from ptxlab.kernels.parts.elements import SIZES, vector_of
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
@@ -31,6 +32,14 @@ def by_rows(form: Form, arrays: tuple[Any, ...], extents: tuple[int, int, int], 
     ahead = min(AHEAD // 2 if form.gated else AHEAD, ceil_div(k, THREADS * vector))
     given = [*arrays, m, k, *(more or (0, 0, 0))]
     return Launch(build(form, vector, ahead), (m, batch), THREADS, given, overlap=form.overlaps)
+
+
+def gated_of_few(form: Form, arrays: Sequence[Any], extents: tuple[int, int, int], pitches: Sequence[int]) -> Launch:
+    """The launch for two matrices, at most 8 rows of X, and Y, each row so many elements after the one before."""
+    count, n, k = extents
+    kernel = few.build(form, k % (few.WARPS * few.CHUNK) == 0)
+    given = [*arrays, n, k, count, *pitches]
+    return Launch(kernel, ceil_div(n, few.ROWS), few.WARPS * few.LANES, given, overlap=True)
 
 
 def torch_baseline(torch: ModuleType, a: Any, x: Array, y: Array) -> Callable[[], object]:

@@ -30,17 +30,11 @@ from ptxlab.measure import Draw, Entry, Work
 if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
 
-ROWS = 64  # of the smallest tile
-
 
 def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
-    """The variant for a gated product: as for a product with a matrix of 2n columns.
-
-    Fewer rows than the smallest tile has take what so many take: each variant does the same for them, and networks,
-    which have seen few of such products, estimate different times.
-    """
+    """The variant for a gated product: as for a product with a matrix of 2n columns."""
     size = layout.element.type.width // 8
-    found: Shape = GATED(Problem(max(m, ROWS), 2 * n, k, layout.left_along_k, layout.right_along_k, size, gated=True))
+    found: Shape = GATED(Problem(m, 2 * n, k, layout.left_along_k, layout.right_along_k, size, gated=True))
     return found
 
 
