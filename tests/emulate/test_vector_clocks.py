@@ -5,7 +5,16 @@ import random
 
 from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.runtime.order.vector_clocks import COLLECTIVE, EVERYONE, FAILED, MOST, advance, join_in_doubt
+from ptxlab.emulate.runtime.order.vector_clocks import (
+    BLOCK_SHIFT,
+    COLLECTIVE,
+    EVERYONE,
+    FAILED,
+    MOST,
+    WHOLE_GRID,
+    advance,
+    join_in_doubt,
+)
 from ptxlab.native.engine import build
 
 
@@ -47,3 +56,14 @@ def test_a_clock_stays_short() -> None:
     join(known.address, source.address, COLLECTIVE)
     assert known.get("count") <= MOST
     entries(known)
+
+
+def test_a_clock_that_was_shortened_knows_which_grids_are_complete() -> None:
+    put = build([advance], speed=0).function(advance)
+    known = StructArray(VectorClock)
+    grids = {(WHOLE_GRID | grid) << BLOCK_SHIFT: 1 for grid in range(3)}
+    for key in (*grids, *(block << BLOCK_SHIFT for block in range(MOST))):
+        put(known.address, key, 9)
+    after = entries(known)
+    assert EVERYONE in after
+    assert grids.keys() <= after.keys()

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from random import Random
 
 from ptxlab.litmus import read
-from ptxlab.litmus.executions import Allowed, Final, TooManyError, judge
+from ptxlab.litmus.budget import TooManyError
+from ptxlab.litmus.executions import Allowed, Final, judge
 from ptxlab.litmus.placements import Placement, placements, why_not
 from ptxlab.litmus.program import Litmus
 from ptxlab.litmus.run import ENDLESS, RACE, Observed, emulate, explore_all
@@ -66,7 +67,7 @@ def compare(
             yield Difference("endless" if wrong & {*ENDLESS} else f"found {wrong}", test, placement, how, None)
         for final, runs in seen.finals.items():
             if final not in known:
-                known[final] = _verdict(test, final)
+                known[final] = "too many" if "too many" in known.values() else _verdict(test, final)
             verdict, races = known[final], seen.races[final]
             counts[verdict] += runs
             if verdict == "forbidden":

@@ -3,17 +3,23 @@
 import pytest
 
 from ptxlab.litmus import read
+from ptxlab.litmus.budget import TooManyError
 from ptxlab.litmus.executions import judge
+from ptxlab.litmus.program import Litmus
 from ptxlab.litmus.verdict import verdict
 
 
-def holds(columns: list[str], condition: str, initial: str = "x = 0; y = 0;", places: str = "") -> bool:
+def made(columns: list[str], condition: str, initial: str, places: str) -> Litmus:
     places = places or " ".join("0" * len(columns))
     heads = " | ".join(f"P{number}@cta {cta},gpu 0" for number, cta in enumerate(places.split()))
     rows = [column.split("; ") for column in columns]
     height = max(map(len, rows))
     lines = [" | ".join(row[line] if line < len(row) else "" for row in rows) + " ;" for line in range(height)]
-    test = read(f"PTX t\n{{ {initial} }}\n {heads} ;\n" + "\n".join(lines) + f"\n{condition}\n")
+    return read(f"PTX t\n{{ {initial} }}\n {heads} ;\n" + "\n".join(lines) + f"\n{condition}\n")
+
+
+def holds(columns: list[str], condition: str, initial: str = "x = 0; y = 0;", places: str = "") -> bool:
+    test = made(columns, condition, initial, places)
     return verdict(test, judge(test)).holds
 
 
@@ -67,3 +73,13 @@ def test_barriers_of_a_cluster_have_phases() -> None:
     found = verdict(test, judge(test))
     assert found.holds
     assert not found.racy
+
+
+def test_a_search_that_completes_no_execution_ends_too() -> None:
+    reads = [f"ld.relaxed.gpu r{number}, x" for number in range(4)]
+    columns = ["; ".join([*reads, "L:; ld.relaxed.gpu r4, x; bne r4, 7, L"])]
+    columns.append("st.relaxed.gpu x, 1; st.relaxed.gpu x, 2; st.relaxed.gpu x, 3")
+    test = made(columns, "exists (x == 3)", "x = 0;", "0 1")
+    assert not judge(test).finals
+    with pytest.raises(TooManyError):
+        judge(test, most=500)

@@ -1,10 +1,11 @@
 """Collectives that others wrote, on 2 to 8 ranks: `python -m tests.node.strangers FOLDER OUT.json [OPTIONS]`.
 
 FOLDER has their device code, which is not ours to keep here: `torch/t.cu` (symmetric memory: one-shot, two-shot, in
-place, multimem), `vllm/car.cu` and `vllm/car_fixed.cu` (custom all-reduce with its relaxed and with its release
-barriers), `nccl/ll.cu` (`prims_ll.h`, a ring) and `deepep/main.cu`, `deepep/fixed/main.cu` (intranode dispatch and
-combine). Each runs on each seed; results are compared, and what is found is counted by its lines. Our own collectives
-run beside them.
+place, multimem, barrier), `torch/t_cured.cu` (their first barriers release), `vllm/car.cu` and `vllm/car_fixed.cu`
+(custom all-reduce with its relaxed and with its release barriers), and programs that are built: `nccl/ll`
+(`prims_ll.h`, a ring), `deepep/main` and `deepep_cured/main` (intranode dispatch and combine, as it is and with five
+causes cured). Each runs on each seed; results are compared, and what is found is counted by its lines. Our own
+collectives run beside them. Rows of OUT.json that are not run again stay.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ import numpy as np
 import ptxlab
 from ptxlab import ir
 from ptxlab.node import Array, Node
-from ptxlab.programs.building import build
 from ptxlab.programs.modules import Modules
 from ptxlab.programs.program import ProgramOptions, modules_of, run_program
 from ptxlab.report import Diagnostic
@@ -39,9 +39,9 @@ from tests.kernels.test_collectives import COLLECTIVES, FUSED, run, run_fused
 
 COUNT, BLOCKS, THREADS = 1024, 2, 64
 PROGRAMS = {
-    "NCCL LL ring": "nccl/ll.cu",
-    "DeepEP intranode": "deepep/main.cu",
-    "DeepEP, barrier acquires": "deepep/fixed/main.cu",
+    "NCCL LL ring": "nccl/ll",
+    "DeepEP intranode": "deepep/main",
+    "DeepEP, five causes cured": "deepep_cured/main",
 }
 
 
@@ -88,17 +88,23 @@ def module(path: Path) -> ir.Module:
     return ptxlab.cuda(path, "sm_90", ["-std=c++17", "--expt-relaxed-constexpr", f"-I{path.parent}"])
 
 
-def torch(folder: Path, kind: str, ranks: int, seed: int) -> tuple[bool, list[str]]:
-    """An all-reduce of torch's symmetric memory, twice, on inputs that are copied there before."""
-    made = module(folder / "torch" / "t.cu")
+def torch(
+    folder: Path, kind: str, ranks: int, seed: int, file: str = "t.cu", waits: bool = False
+) -> tuple[bool, list[str]]:
+    """An all-reduce of torch's symmetric memory, twice, on inputs that are copied there before.
+
+    With `waits`, its barrier is between the copies and the kernel.
+    """
+    made = module(folder / "torch" / file)
     kernel = made[next(one for one in made.entries if kind in one and (f"Li{ranks}E" in one or kind == "multimem"))]
-    node = ptxlab.node(ranks)
-    pads = ptxlab.PointerArray([device.zeros(1024, np.uint32, name="pad") for device in node])
+    node, pads = signal_pads(ranks)
     is_in_place = kind in ("kernel_inplace", "multimem")
     x, results, data = given(node, 2)
     for turn in range(2):
         for device in node:
             device.copy(x[device.rank], device.array(data[turn][device.rank]))
+        if waits:
+            barrier(folder, node, pads)
         for device in node:
             own = results[turn][device.rank]
             after: list[Any] = {"one_shot": [own, None, 0], "two_shot_all_reduce_kernelI": [own, 0]}.get(kind, [0])
@@ -108,6 +114,36 @@ def torch(folder: Path, kind: str, ranks: int, seed: int) -> tuple[bool, list[st
                 device.copy(own, x[device.rank])
     found = node.synchronize(seed=seed, on_error="collect")
     return is_sum(results, data), shown(found.diagnostics)
+
+
+def signal_pads(ranks: int) -> tuple[Node, ptxlab.PointerArray]:
+    """A node, and the words by which its ranks signal each other."""
+    node = ptxlab.node(ranks)
+    return node, ptxlab.PointerArray([device.zeros(1024, np.uint32, name="pad") for device in node])
+
+
+def barrier(folder: Path, node: Node, pads: ptxlab.PointerArray, file: str = "t.cu") -> None:
+    """The barrier of torch's symmetric memory, on a channel of its own."""
+    made = module(folder / "torch" / file)
+    kernel = made[next(one for one in made.entries if "barrier" in one)]
+    for device in node:
+        device.launch(kernel, 1, 32, [pads, 16, device.rank, len(node), 0])
+
+
+def torch_barrier(folder: Path, ranks: int, seed: int, file: str = "t.cu") -> tuple[bool, list[str]]:
+    """Each rank copies what its neighbor wrote before the barrier, and may write again after the next one, twice."""
+    node, pads = signal_pads(ranks)
+    x, results, data = given(node, 2)
+    for turn in range(2):
+        for device in node:
+            device.copy(x[device.rank], device.array(data[turn][device.rank]))
+        barrier(folder, node, pads, file)
+        for device in node:
+            device.copy(results[turn][device.rank], x[(device.rank + 1) % ranks])
+        barrier(folder, node, pads, file)
+    found = node.synchronize(seed=seed, on_error="collect")
+    pairs = [(results[turn][rank], data[turn][(rank + 1) % ranks]) for turn in range(2) for rank in range(ranks)]
+    return all((one.numpy() == expected).all() for one, expected in pairs), shown(found.diagnostics)
 
 
 def vllm(folder: Path, file: str, stages: int, ranks: int, seed: int) -> tuple[bool, list[str]]:
@@ -140,7 +176,7 @@ def kept(executable: Path) -> Modules:
 
 def program(folder: Path, path: str, ranks: int, seed: int) -> tuple[bool, list[str]]:
     """A whole program that prints RIGHT."""
-    executable = (folder / path).with_suffix("")
+    executable = folder / path
     options = ProgramOptions(launch={"seed": seed}, gpus=ranks)
     said = io.StringIO()
     with printed_to(said):
@@ -180,6 +216,10 @@ def kernels(folder: Path) -> dict[str, Callable[[int, int], tuple[bool, list[str
     made: dict[str, Callable[[int, int], tuple[bool, list[str]]]] = {}
     for title, kind in kinds.items():
         made[f"torch {title}"] = partial(torch, folder, kind)
+        if title in ("in place", "multimem"):
+            made[f"torch {title}, first barrier releases"] = partial(torch, folder, kind, file="t_cured.cu")
+            made[f"torch {title}, after torch's barrier"] = partial(torch, folder, kind, waits=True)
+    made["torch barrier"] = partial(torch_barrier, folder)
     for stages in (1, 2):
         made[f"vLLM {stages}-stage"] = partial(vllm, folder, "car.cu", stages)
         made[f"vLLM {stages}-stage, release"] = partial(vllm, folder, "car_fixed.cu", stages)
@@ -209,6 +249,14 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def write(out: Path, rows: Sequence[Row], names: Sequence[str]) -> None:
+    """Replace these rows of a file, and keep the others."""
+    before = [Row(**one) for one in json.loads(out.read_text())] if out.is_file() else []
+    known = {(row.name, row.ranks, row.seed): row for row in (*before, *rows) if row.name in names}
+    kept = sorted(known.values(), key=lambda row: (names.index(row.name), row.ranks, row.seed))
+    out.write_text(json.dumps([asdict(one) for one in kept], indent=1) + "\n")
+
+
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("folder", type=Path)
@@ -221,13 +269,6 @@ def main() -> None:
     options.add_argument("--seconds", type=float, help="end after so many, with the table of what has run")
     chosen = options.parse_args()
     names = [name for name in kernels(chosen.folder) if re.search(chosen.only, name)]
-    for source in (chosen.folder / PROGRAMS[name] for name in names if name in PROGRAMS):
-        build(
-            source,
-            source.with_suffix(""),
-            "sm_90",
-            ["-std=c++17", "--expt-relaxed-constexpr", f"-I{source.parent / 'inc'}"],
-        )
     ranks = [int(one) for one in chosen.ranks.split(",")]
     tasks = [
         (name, count, seed)
@@ -242,8 +283,7 @@ def main() -> None:
             rows.extend(future.result() for future in as_completed(futures, chosen.seconds))
         except TimeoutError:
             print(f"{len(rows)} of {len(tasks)} runs in {chosen.seconds} s", flush=True)
-        rows.sort(key=lambda row: (names.index(row.name), row.ranks, row.seed))
-        chosen.out.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n")
+        write(chosen.out, rows, [*kernels(chosen.folder)])
         print(table(rows), flush=True)
         pool.shutdown(wait=False, cancel_futures=True)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ptxlab.litmus.budget import Budget
 from ptxlab.litmus.events import Event, Value
 from ptxlab.litmus.relation import Relation
 
@@ -15,18 +16,18 @@ Resolve = Callable[[Value, int], int]
 Pairs = frozenset[tuple[int, int]]
 
 
-def barrier_phases(events: Sequence[Event], resolve: Resolve) -> tuple[list[Relation], bool]:
+def barrier_phases(events: Sequence[Event], resolve: Resolve, budget: Budget) -> tuple[list[Relation], bool]:
     """The relations from arrivals to waits that complete runs make, and whether a run may wait for ever."""
     if not any(event.barrier for event in events):
         return [Relation.of(len(events), ())], False
-    search = _Search(events, resolve)
+    search = _Search(events, resolve, budget)
     search.run((0,) * len(search.threads), {}, frozenset())
     return [Relation.of(len(events), pairs) for pairs in search.found], search.hangs
 
 
 class _Search:
-    def __init__(self, events: Sequence[Event], resolve: Resolve) -> None:
-        self.events = events
+    def __init__(self, events: Sequence[Event], resolve: Resolve, budget: Budget) -> None:
+        self.events, self.budget = events, budget
         self.found: set[Pairs] = set()
         self.hangs = False
         self._seen: set[object] = set()
@@ -57,6 +58,7 @@ class _Search:
         if key in self._seen:
             return
         self._seen.add(key)
+        self.budget.spend()
         if all(position == len(thread) for position, thread in zip(at, self.threads, strict=True)):
             self.found.add(pairs)
             return

@@ -11,16 +11,11 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ptxlab.litmus.barriers import barrier_phases
+from ptxlab.litmus.budget import MOST, Budget
 from ptxlab.litmus.events import COMPARE, COMPUTE, Computed, Constraint, Event, Path, Paths, Read, Value, reads_of
 from ptxlab.litmus.model import Order, Static, fence_sc_orders
 from ptxlab.litmus.program import Litmus
 from ptxlab.litmus.relation import Relation, members
-
-MOST = 500_000  # candidate executions that are enumerated
-
-
-class TooManyError(Exception):
-    """There are more candidate executions than are enumerated."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +54,15 @@ class Judgement:
         return self.candidates - self.finals.keys()
 
 
-def judge(test: Litmus, bound: int = 1, observed: Final | None = None) -> Judgement:
+def judge(test: Litmus, bound: int = 1, observed: Final | None = None, most: int = MOST) -> Judgement:
     """All final states of a test that satisfy the axioms, with loops of at most `bound` further iterations.
 
-    With a final state that was observed, only of executions that end in it.
+    With a final state that was observed, only of executions that end in it. Raises `TooManyError` where there are more
+    than `most`, whole or in part.
     """
     paths = [Paths(number, thread, test.variables, bound) for number, thread in enumerate(test.threads)]
     found = Judgement({})
-    budget = [MOST]
+    budget = Budget(most)
     for chosen in product(*[list(one) for one in paths]):
         known = chosen if observed is None else [_ending(*one) for one in zip(chosen, observed.registers, strict=True)]
         _judge_paths(test, known, found, budget)
@@ -83,24 +79,21 @@ def _ending(path: Path, registers: Iterable[tuple[str, int]]) -> Path:
     return replace(path, constraints=(*path.constraints, *ends))
 
 
-def _judge_paths(test: Litmus, chosen: Sequence[Path], found: Judgement, budget: list[int]) -> None:
-    candidate = Candidate(test, chosen)
+def _judge_paths(test: Litmus, chosen: Sequence[Path], found: Judgement, budget: Budget) -> None:
+    candidate = Candidate(test, chosen, budget)
     none = Relation.of(candidate.static.count, ())
     for reads_from in candidate.reads_from():
-        budget[0] -= 1
-        if budget[0] < 0:
-            raise TooManyError
         values = candidate.evaluate(reads_from)
         if values is None:
             continue
         relation = Relation.of(candidate.static.count, ((write, read) for read, write in reads_from.items()))
         found.candidates.update(candidate.finals(values, candidate.no_order))
-        phases, hangs = barrier_phases(candidate.static.events, values.resolve)
+        phases, hangs = barrier_phases(candidate.static.events, values.resolve, budget)
         found.hangs |= hangs
         for barriers in phases:
             for fence_sc in candidate.fence_orders:
                 order = Order(candidate.static, relation, fence_sc, barriers)
-                for coherence in order.coherence_orders():
+                for coherence in order.coherence_orders(budget):
                     racy = bool(order.races)
                     unfenced = racy or (
                         bool(fence_sc) and bool(Order(candidate.static, relation, none, barriers).races)
@@ -133,8 +126,8 @@ class Values:
 class Candidate:
     """The events of one choice of paths: initial writes first, then the threads, one after another."""
 
-    def __init__(self, test: Litmus, paths: Sequence[Path]) -> None:
-        self.paths = paths
+    def __init__(self, test: Litmus, paths: Sequence[Path], budget: Budget) -> None:
+        self.paths, self.budget = paths, budget
         initial = [
             Event(-1, None, f"{name}={variable.initial}", writes=True, variable=variable, value=variable.initial)
             for name, variable in test.variables.items()
@@ -146,7 +139,7 @@ class Candidate:
             self.first.append(len(events))
             events.extend(path.events)
         self.static = Static(events)
-        self.fence_orders = list(fence_sc_orders(self.static))
+        self.fence_orders = list(fence_sc_orders(self.static, budget))
         self.no_order = Relation.of(self.static.count, self._initial_pairs())
         self._dependencies = self._find_dependencies()
 
@@ -178,6 +171,7 @@ class Candidate:
             yield dict(chosen)
             return
         for write in sources[at]:
+            self.budget.spend()
             chosen[reads[at]] = write
             if self._may_fit(chosen):
                 yield from self._choose(reads, sources, chosen)

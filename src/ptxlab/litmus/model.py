@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
 
+from ptxlab.litmus.budget import Budget
 from ptxlab.litmus.events import Event
 from ptxlab.litmus.program import GENERIC
 from ptxlab.litmus.relation import Relation, members
@@ -245,7 +246,7 @@ class Order:
         """
         return (self.fence_sc @ self.base_causality).irreflexive()
 
-    def coherence_orders(self) -> Iterator[Relation]:
+    def coherence_orders(self, budget: Budget) -> Iterator[Relation]:
         """The coherence orders (8.9.6) with which the execution satisfies all other axioms.
 
         Writes are related if they are morally strong or related in causality order, and otherwise only as far as
@@ -262,7 +263,7 @@ class Order:
             for a, b in combinations(members(static.writes), 2)
             if (a, b) in static.morally_strong and (a, b) not in forced and (b, a) not in forced
         ]
-        yield from (order for order in _orientations(forced, free) if self._allows(order))
+        yield from (order for order in _orientations(forced, free, budget) if self._allows(order))
 
     def _allows(self, coherence: Relation) -> bool:
         static = self.static
@@ -281,8 +282,9 @@ class Order:
         return (communication | (static.program_order & static.overlap & static.same_proxy)).acyclic()
 
 
-def _orientations(order: Relation, free: Sequence[tuple[int, int]]) -> Iterator[Relation]:
+def _orientations(order: Relation, free: Sequence[tuple[int, int]], budget: Budget) -> Iterator[Relation]:
     """All ways to extend an order, transitively, so that it relates each of the free pairs."""
+    budget.spend()
     if not order.irreflexive():
         return
     if not free:
@@ -290,17 +292,17 @@ def _orientations(order: Relation, free: Sequence[tuple[int, int]]) -> Iterator[
         return
     (a, b), *rest = free
     if (a, b) in order or (b, a) in order:
-        yield from _orientations(order, rest)
+        yield from _orientations(order, rest, budget)
         return
     count = len(order.rows)
     for pair in ((a, b), (b, a)):
-        yield from _orientations((order | Relation.of(count, [pair])).closure(), rest)
+        yield from _orientations((order | Relation.of(count, [pair])).closure(), rest, budget)
 
 
-def fence_sc_orders(static: Static) -> Iterator[Relation]:
+def fence_sc_orders(static: Static, budget: Budget) -> Iterator[Relation]:
     """The partial orders that relate every pair of morally strong `fence.sc` operations, in program order too."""
     between = static.morally_strong.within(static.sc_fences, static.sc_fences)
     forced = static.program_order & between
     free = [(a, b) for a, b in between if a < b and (a, b) not in forced and (b, a) not in forced]
-    for order in _orientations(forced.closure(), free):
+    for order in _orientations(forced.closure(), free, budget):
         yield order & between

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ptxlab.litmus.executions import MOST, Final, Judgement, TooManyError, judge
+from ptxlab.litmus.budget import MOST, TooManyError
+from ptxlab.litmus.executions import Final, Judgement, judge
 from ptxlab.litmus.placements import Placement, placements, why_not
 from ptxlab.litmus.program import Condition, Litmus
 from ptxlab.litmus.run import ENDLESS, RACE, TIMEOUT, Observed, emulate, explore_all, run_on_gpu
@@ -203,7 +204,7 @@ def report(
     return made
 
 
-TOO_MANY = f"not judged: it has more than {MOST:,} candidate executions"
+TOO_MANY = f"not judged: it has more than {MOST:,} candidate executions, whole or in part"
 
 
 def condition_text(test: Litmus) -> str:

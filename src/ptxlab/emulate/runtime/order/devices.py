@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.emulate.abi.state import Block, Thread, Worker
-from ptxlab.emulate.runtime.order.vector_clocks import advance, epoch_of, join, key_of
+from ptxlab.emulate.runtime.order.vector_clocks import WHOLE_GRID, advance, epoch_of, join, key_of
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64, unlikely
 
 STEP_SHIFT = 10  # numbers of blocks are given to grids in steps of so many
 MOST_STEPS = 1 << (32 - STEP_SHIFT)  # of all grids that run together
 MOST_GRIDS = 4096
-WHOLE_GRID = 1 << 32  # with the number of a grid, in place of that of a block: all of the grid
 DEVICE_SHIFT = 48  # in the history: of what each GPU has for itself at the same address
 OWN_MEMORY = 0x7000_0000_0000  # below it are variables of modules, and what grids synchronize through
 

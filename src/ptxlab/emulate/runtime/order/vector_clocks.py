@@ -52,6 +52,7 @@ FAILED = 1 << 62
 DOUBTS = COLLECTIVE | FAILED
 
 EVERYONE = (1 << 64) - 1  # a key above all others: all threads of all blocks
+WHOLE_GRID = 1 << 32  # with the number of a grid, in place of that of a block: all of the grid, which is complete
 
 MOST = 2048  # entries of a clock; of more, those of the threads of a block become one of the block
 
@@ -240,9 +241,9 @@ def coarsen(known: Pointer[VectorClock]) -> None:
         return
     kept = 0
     for index in range(known.count):
-        part: u32 = u32(known.items[index].key) & PART_MASK
-        if part >= COPIES and known.items[index].key != EVERYONE:
-            known.items[kept].key = known.items[index].key
+        key: u64 = known.items[index].key
+        if key != EVERYONE and (u32(key) & PART_MASK >= COPIES or key >> BLOCK_SHIFT & WHOLE_GRID != 0):
+            known.items[kept].key = key
             known.items[kept].epoch = known.items[index].epoch
             kept += 1
     known.items[kept].key = EVERYONE
