@@ -3,11 +3,14 @@
 Most are nonsense that ptxas refuses; some are nonsense that it lets pass, and then `check` only warns.
 """
 
+from pathlib import Path
+
 import pytest
 
 import ptxlab
-from ptxlab.report import Diagnostic
+from ptxlab.report import Diagnostic, render
 from ptxlab.toolchain import accepted, judge
+from tests.golden import compare_one
 from tests.tools import header
 
 from ..tools import each_release, is_accepted, ptxas_of
@@ -387,6 +390,7 @@ def test_each_is_judged_as_written(text: str, code: str | None) -> None:
         assert code[1:] in [finding.code for finding in found if finding.level == "warning"]
     else:
         assert errors[:1] == ([code.removeprefix("!")] if code else [])
+    compare_one(Path(__file__).with_name("odd_verdicts.txt"), text, render(found))
 
 
 def test_billions_of_registers_take_no_time() -> None:

@@ -3,10 +3,14 @@
 Each comes from a way of writing PTX that some project uses and the rules once misjudged.
 """
 
+from pathlib import Path
+
 import pytest
 
 import ptxlab
+from ptxlab.report import render
 from ptxlab.toolchain import accepted, judge
+from tests.golden import compare_one
 
 from ..tools import each_release, is_accepted, ptxas_of
 
@@ -119,6 +123,7 @@ def test_each_is_judged_as_written(version: str, target: str, text: str, code: s
     except ptxlab.PtxError as problem:
         found = list(problem.diagnostics)
     assert [finding.code for finding in found if finding.level == "error"] == ([code] if code else [])
+    compare_one(Path(__file__).with_name("verdicts.txt"), f"{version} {target} {text}", render(found))
 
 
 @pytest.mark.bulk(one_in=2)

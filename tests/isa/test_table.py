@@ -1,13 +1,17 @@
 """The table checks itself: every form is found again by its own spellings and operands, and by no other form's."""
 
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ptxlab.isa import Match, opcode
 from ptxlab.isa.form import DECLARED, Form
-from ptxlab.isa.table import CHAPTERS, forms
+from ptxlab.isa.table import CHAPTERS, forms, forms_of, heads
+from ptxlab.isa.targets import TARGETS, target_named
+from ptxlab.isa.types import TYPES
+from tests.golden import compare
 
 from .mutants import shape_of, split_operands
 from .sample import instructions, sample_choices
@@ -76,3 +80,17 @@ def test_chapters_list_the_first_words_of_their_opcodes() -> None:
     forms()
     listed = {(chapter, head) for chapter, words in CHAPTERS.items() for head in words.split()}
     assert {*DECLARED} == listed
+
+
+def test_the_table_is_what_it_was() -> None:
+    """Every slot, value and type of each form, and since when there is it."""
+    found: dict[str, object] = {head: [*map(_shown, forms_of(head))] for head in heads()}
+    targets = {name: (since, target_named(name).shared_memory) for name, since in TARGETS.items()}
+    types = {name: (type.kind, type.width, type.lanes) for name, type in TYPES.items()}
+    compare(Path(__file__).with_name("table.txt"), found | {"all targets": targets, "all types": types})
+
+
+def _shown(form: Form) -> list[object]:
+    slots = [(one.name, one.optional, one.flag, *sorted(map(str, one.values.items()))) for one in form.slots]
+    types = [(name, one if isinstance(one, str) else "a function") for name, one in form.types.items()]
+    return [form.syntax, *slots, *sorted(types), form.since]

@@ -2,12 +2,15 @@
 
 import re
 from inspect import getsource
+from pathlib import Path
 
 import pytest
 
 import ptxlab
 from ptxlab.check.rules import RULES, rules_by_code
+from ptxlab.report import render
 from ptxlab.toolchain import accepted, judge
+from tests.golden import compare_one
 
 from ...tools import each_release, is_accepted, ptxas_of
 
@@ -27,6 +30,7 @@ def test_the_wrong_example_is_found(code: str) -> None:
     found = ptxlab.check(ptxlab.parse(examples(code)["wrong"], name="wrong.ptx"))
     assert {diagnostic.code for diagnostic in found} == {code}
     assert all(diagnostic.line for diagnostic in found)
+    compare_one(Path(__file__).with_name("pages.txt"), code, render(found))
 
 
 @pytest.mark.parametrize("code", CODES)

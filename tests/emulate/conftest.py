@@ -1,0 +1,58 @@
+"""What launches of tests report, count and leave in memory, compared whole with what they did before.
+
+A test asserts what it is about; `launches.txt` has a digest of everything else that its launches show. These are the
+files whose launches are the same on any machine, whatever its speed and its cores.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab import ir
+from ptxlab.report import render
+from tests.golden import compare_one
+
+WHOLE = frozenset(
+    f"test_{name}"
+    for name in """
+        aligned arguments async_stores barrier_objects bulk_copies bulk_stores calling cancellations chosen_blocks
+        cluster_order clusters counters detectors hangs heap locations lockstep missing_order multicast multimem
+        old_ptx operations order_taken_away pair_copies printf proxies races refuse sparsity stores_by_a_warp
+        structures surfaces tcgen05_copies tensor_copies tensor_maps tensor_memory tensor_modes tensor_order
+        tensor_pairs tensor_products tensor_scaled tensor_sparse textures tile_layouts together_detectors undefined
+        unit_counters variables
+    """.split()
+)
+
+
+@pytest.fixture(autouse=True)
+def _compared_whole(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Compare all that the launches of a test show."""
+    if request.path.stem not in WHOLE or hasattr(request.function, "hypothesis"):
+        yield
+        return
+    seen: list[object] = []
+    launch = ir.Function.launch
+
+    def watched(kernel: ir.Function, *given: Any, **how: Any) -> ptxlab.Result:
+        try:
+            result = launch(kernel, *given, **how)
+        except ptxlab.KernelError as problem:
+            if all(one.code != "timeout" for one in problem.diagnostics):  # where it is then is a matter of speed
+                seen.append(render(problem.diagnostics))
+            raise
+        if any(one.code == "timeout" for one in result.diagnostics):
+            return result
+        seen.append((render(result.diagnostics), result.output, result.counters))
+        arguments = given[2] if len(given) > 2 else how.get("args", ())
+        seen.extend(one.tobytes() for one in arguments if isinstance(one, np.ndarray))
+        return result
+
+    monkeypatch.setattr(ir.Function, "launch", watched)
+    yield
+    if seen:
+        compare_one(Path(__file__).with_name("launches.txt"), f"{request.path.stem} {request.node.name}", seen)
