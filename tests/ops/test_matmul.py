@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxlab.kernels import gated_matmul, gemv, matmul
+from ptxlab.kernels import gated_matmul, gemv, grouped_matmul, matmul
 from ptxlab.kernels.gemv.kernel import Form
 
 
@@ -88,6 +88,15 @@ def test_a_gated_product_of_few_rows_is_one_of_lanes(rows: int, n: int, k: int) 
     x, gate, up = whole(rows, k), whole(n, k), whole(n, k)[::-1].copy()
     wanted = np.maximum(x.astype(np.float64) @ gate.T, 0) * (x.astype(np.float64) @ up.T)
     assert np.array_equal(gated_matmul(x, gate.T / 16, up.T, "relu"), (wanted / 16).astype(np.float16))
+
+
+@pytest.mark.parametrize("ends", [[0, 1, 1, 3], [2], [0] * 33 + [1] * 7 + [3]])
+def test_few_rows_in_groups_are_multiplied_one_by_one(ends: list[int]) -> None:
+    a, b, found = whole(4, 40), whole(len(ends), 8, 40), np.full((4, 8), 7, np.float16)
+    grouped_matmul(a, b.transpose(0, 2, 1), np.array(ends, np.int32), out=found)
+    groups = np.searchsorted(ends, np.arange(ends[-1]), side="right")
+    assert np.array_equal(found[: ends[-1]], np.einsum("mk,mnk->mn", a[: ends[-1]], b[groups]))
+    assert (found[ends[-1] :] == 7).all()
 
 
 def test_more_dimensions_are_rows() -> None:

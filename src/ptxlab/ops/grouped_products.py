@@ -8,7 +8,8 @@ from typing import Any
 
 from ptxlab.author import b32, kernel, pointer, ptx, u32
 from ptxlab.device.arrays import Array
-from ptxlab.kernels import wgmma_grouped_gemm
+from ptxlab.kernels import gemv, wgmma_grouped_gemm
+from ptxlab.kernels.gemv.kernel import Form
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import BLOCKS, Layout
 from ptxlab.kernels.wgmma_grouped_gemm import inner
@@ -37,6 +38,7 @@ SCHEMA = (
     "(Tensor a, Tensor b, Tensor offsets, Tensor? scale_a=None, Tensor? scale_b=None, bool clear_rest=False) -> Tensor"
 )
 THREADS = 256
+FEW = 4  # rows that each read the weights of their group
 
 
 def grouped_matmul(
@@ -117,16 +119,23 @@ def prepare(given: Sequence[Array], written: Sequence[object], how: tuple[bool, 
             raise ValueError(f"rows of `{name}` must be multiples of {ROW} bytes, at such addresses, without gaps: "
                              f"pass a contiguous array with a multiple of {ROW // one.size} columns")  # fmt: skip
     weights, along_k = _weights(right)
-    launch = wgmma_grouped_gemm.launch(
-        formats,
-        (left.view(), weights.view(), target.view()),
-        argument(ends),
-        extents,
-        choose(*extents, along_k, left.size),
-        Layout(True, along_k, element=formats.element),
-        scales=tuple(map(argument, scales)) or None,
-    )
-    changing = [(parameter, at) for at, parameter in enumerate([0, 1, OFFSETS, *SCALES[: len(scales)], RESULT])]
+    if _are_few(left, target, weights, along_k):
+        form = Form(left.type, grouped=True, overlaps=True)
+        views = weights.view(), left.view(), target.view()
+        launch = gemv.by_rows(form, views, (m, n, left.shape[1]), ROW // left.size, 0, 0, 0, argument(ends), groups)
+        parameters = [1, 0, gemv.ENDS, RESULT]
+    else:
+        launch = wgmma_grouped_gemm.launch(
+            formats,
+            (left.view(), weights.view(), target.view()),
+            argument(ends),
+            extents,
+            choose(*extents, along_k, left.size),
+            Layout(True, along_k, element=formats.element),
+            scales=tuple(map(argument, scales)) or None,
+        )
+        parameters = [0, 1, OFFSETS, *SCALES[: len(scales)], RESULT]
+    changing = [(parameter, at) for at, parameter in enumerate(parameters)]
     steps = [BoundLaunch(launch, changing)]
     if clear_rest:
         check_dense("out", target)
@@ -136,6 +145,13 @@ def prepare(given: Sequence[Array], written: Sequence[object], how: tuple[bool, 
         clear = Launch(clear_rows, blocks, THREADS, rest, overlap=True)
         steps.append(BoundLaunch(clear, [(0, 2), (1, 3 + len(scales))]))
     return Call([made], steps, [left, weights, ends, *scales, target])
+
+
+def _are_few(left: Matrix, target: Matrix, weights: Matrix, along_k: bool) -> bool:
+    """Whether each row is multiplied by itself: a few, as of one token, which are in different groups, and no gaps."""
+    _, n, k = weights.shape
+    are_dense = (left.strides[0], target.strides[0], *weights.strides[:2]) == (k, n, n * k, k)
+    return left.type in HALVES and left.shape[0] <= FEW and along_k and are_dense and k % (ROW // left.size) == 0
 
 
 def prepare_inner(given: Sequence[object], out: object, read: Sequence[Matrix], accumulate: bool) -> Call:

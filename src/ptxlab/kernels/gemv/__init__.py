@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ptxlab.device.arrays import Array
 
 AHEAD = 4  # vectors that a thread asks for at a time, where its row has so many
-GATE, ADDED = 5, (6, 7)  # parameters that a form may have: the gate; a bias and a residual
+GATE, ADDED, ENDS = 5, (6, 7), 8  # parameters that a form may have: the gate; a bias and a residual; ends of groups
+EXTRAS = 5  # parameters from the gate on
 
 
 def rows_by_blocks(a: Array, x: Array, y: Array) -> Launch:
@@ -27,10 +28,13 @@ def rows_by_blocks(a: Array, x: Array, y: Array) -> Launch:
 
 
 def by_rows(form: Form, arrays: tuple[Any, ...], extents: tuple[int, int, int], vector: int, *more: Any) -> Launch:
-    """The launch for a batch of matrices, so many elements at a time; `more` is a gate, a bias and a residual."""
+    """The launch for a batch of vectors, so many elements at a time.
+
+    `more` is a gate, a bias, a residual, and ends of groups and their number.
+    """
     batch, m, k = extents
     ahead = min(AHEAD // 2 if form.gated else AHEAD, ceil_div(k, THREADS * vector))
-    given = [*arrays, m, k, *(more or (0, 0, 0))]
+    given = [*arrays, m, k, *more, *[0] * (EXTRAS - len(more))]
     return Launch(build(form, vector, ahead), (m, batch), THREADS, given, overlap=form.overlaps)
 
 

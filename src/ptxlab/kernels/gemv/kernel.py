@@ -16,7 +16,8 @@ from ptxlab.kernels.parts.elements import element_pointer, load, load_bits, stor
 from ptxlab.kernels.parts.finishing import Activation, activation_of
 from ptxlab.kernels.parts.reductions import add, over_block
 
-THREADS, RESIDENT = 128, 8  # of a block; blocks on an SM
+THREADS, RESIDENT, LANES = 128, 8, 32  # of a block; blocks on an SM; threads of a warp
+NEVER = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Form:
     residual: bool = False
     gated: bool = False
     """Whether the activation is multiplied with the product of a second matrix."""
+    grouped: bool = False
+    """Whether vectors are in groups, each of which has a matrix of its own."""
     overlaps: bool = False
     """Whether it starts before the kernel before it has ended."""
 
@@ -55,15 +58,19 @@ def build(form: Form, vector: int, ahead: int) -> Kernel:
         gate: pointer[b32],
         bias: pointer[b32],
         residual: pointer[b32],
+        ends: pointer[u32],
+        groups: u32,
     ) -> None:
         type, thread, batch = form.type, ptx.tid.x, ptx.ctaid.y
         # `.nc` is for what stays as it is as long as the kernel runs; one that starts early runs beside its writer
         load_x = ptx.ld.global_ if form.overlaps else ptx.ld.global_.nc
         load_a = load_x["L1::no_allocate"]  # read once: leave the cache to x
         number = ptx.mad.lo.u32(batch, m, ptx.ctaid.x)
-        rows = [row_of(matrix, number, k, form) for matrix in ((a, gate) if form.gated else (a,))]
         if form.overlaps:
             overlap()
+        group = group_of(batch, ends, groups) if form.grouped else batch
+        place = ptx.mad.lo.u32(ptx.min.u32(group, groups - 1), m, ptx.ctaid.x) if form.grouped else number
+        rows = [row_of(matrix, place, k, form) for matrix in ((a, gate) if form.gated else (a,))]
         source = row_of(x, batch, k, form)
         added = what_is_added(form, load_x, (bias, ptx.ctaid.x), (residual, number))
         totals = [f32(0.0) for _ in rows]
@@ -77,7 +84,7 @@ def build(form: Form, vector: int, ahead: int) -> Kernel:
                     for one, other in zip(widened(value, type), widened(factor, type), strict=True):
                         ptx.fma.rn.f32(one, other, total, out=total)
         sums = [over_block(total, add, THREADS) for total in totals]
-        with ptx.when(thread == 0):
+        with ptx.when((thread == 0) & (group < groups) if form.grouped else thread == 0):
             store(element_pointer(y, form.result, 1, number), form.result, [finished(form, sums, added)])
 
     return gemv
@@ -87,6 +94,16 @@ def overlap() -> None:
     """Let the next kernel start, and wait until the one before has ended."""
     ptx.griddepcontrol.launch_dependents()
     ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
+
+
+def group_of(number: u32, ends: Pointer, groups: u32) -> u32:
+    """The group that a vector is in, from the vector after the last one of each; that many if it is in none."""
+    found = u32(0)
+    for first in ptx.range(u32(0), groups, LANES):
+        end = u32(NEVER)
+        ptx.ld.global_.u32(ends + (first + ptx.laneid), out=end, when=first + ptx.laneid < groups)
+        found += ptx.popc.b32(ptx.vote.sync.ballot.b32(end <= number, NEVER), out=u32())
+    return found
 
 
 def what_is_added(form: Form, load_one: object, bias: tuple[Pointer, u32], residual: tuple[Pointer, Any]) -> list[f32]:
