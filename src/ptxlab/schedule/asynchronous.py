@@ -14,6 +14,7 @@ from ptxlab.author.emit import emit
 from ptxlab.schedule import tree
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import during, source_of
+from ptxlab.schedule.exchange import pushes, write_exchange_barriers
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import MulticastCopy
 from ptxlab.schedule.synchronize import BLOCK
@@ -56,6 +57,8 @@ def write_barriers(w: Writing) -> None:
     """Declare and initialize the mbarriers of a ring that TMA fills."""
     if w.plan.mapped:
         _write_ring(w)
+    if pushes(w.plan):
+        write_exchange_barriers(w)
 
 
 def write_ready(w: Writing) -> None:
@@ -64,9 +67,9 @@ def write_ready(w: Writing) -> None:
         write_tensor_memory(w)
     elif w.plan.mapped and (w.state.specialized or not _synchronizes(w.plan.tree)):
         w.comment("derived: mbarriers are initialized before they are used")
-        if not w.state.multicast:
+        if not w.state.multicast and not pushes(w.plan):
             ptx.bar.sync(0)
-    if w.state.multicast and w.state.pair == 1:  # a pair has synchronized with its allocation
+    if (w.state.multicast and w.state.pair == 1) or pushes(w.plan):  # a pair has synchronized with its allocation
         with ptx.when(w.thread == 0):
             ptx.fence.mbarrier_init.release.cluster()
         emit("barrier.cluster.arrive.relaxed", [])  # no memory but that of mbarriers has been written

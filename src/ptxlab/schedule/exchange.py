@@ -1,14 +1,15 @@
 """Sums that the blocks of a cluster share: each block adds up a share of them, and stores what it has of the result.
 
-All blocks write their part to their shared memory; after a barrier of the cluster, a block reads its share of what the
-others wrote. Where the result is not only stored, or shares do not come out even, each block adds up all of it.
+Where there are mbarriers, each block writes the shares of the others to their memory. Elsewhere all blocks
+write their part to their own; after a barrier of the cluster, a block reads its share of what the others wrote. Where
+the result is not only stored, or shares do not come out even, each block adds up all of it.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from ptxlab.author import Pointer, b8, f32, ptx, u32
+from ptxlab.author import Pointer, b8, b64, f32, ptx, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Below, Value
 from ptxlab.schedule.elements import shared_address, store_bits, synchronize_cluster
@@ -16,7 +17,9 @@ from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.numbers import each, key_of
 from ptxlab.schedule.statements import Reduce, Store
 from ptxlab.schedule.synchronize import BLOCK
+from ptxlab.schedule.tensor_memory import wait
 from ptxlab.schedule.tree import Leaf, Plan, walk
+from ptxlab.schedule.walk import WARP
 from ptxlab.schedule.writing import Writing
 
 COMBINE = {"add": "add.rn.f32", "max": "max.f32", "min": "min.f32"}
@@ -76,16 +79,65 @@ def own_share(w: Writing) -> list[Below]:
     return [Below(rank, Linear.of(1)), Below(rank)]
 
 
+def pushes(plan: Plan) -> bool:
+    """Whether blocks write shares to each other's memory: mbarriers are initialized in all of them before that."""
+    return bool(plan.mapped) and shared(plan) is not None and not _exchanges(plan)[0][1]
+
+
+def write_exchange_barriers(w: Writing) -> None:
+    """The mbarriers that say when the memory of all blocks is free, and when what others wrote is there."""
+    w.comment("derived: mbarriers for what blocks of the cluster exchange", w.state.part(w.state.cluster).step)
+    free, summed = (ptx.shared(b64, 1, name=name).at(0) for name in ("free", "summed"))
+    w.exchange = free, summed
+    with ptx.when(w.thread == 0):
+        ptx.mbarrier.init.shared.b64(free, w.state.thread_count // WARP * w.state.cluster_blocks)
+        ptx.mbarrier.init.shared.b64(summed, 1)
+
+
 def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
     """Combine a reduction among the blocks of a cluster, in the order of blocks."""
-    step, blocks, found = w.state.part(w.state.cluster).step, w.state.cluster_blocks, shared(w.plan)
+    found = shared(w.plan)
     wanted = _loops(w.plan, one) if found else leaf.loops
     totals = [w.made[key_of(w, one)] for _ in each(w, wanted)]
     fours = [totals[n : n + FOUR] for n in range(0, len(totals), FOUR)]
-    w.comment(f"{one.name} of all blocks of the cluster", step)
+    w.comment(f"{one.name} of all blocks of the cluster", w.state.part(w.state.cluster).step)
     thread = w.thread if w.state.thread_count > 1 else u32(0)
     own = emit("mad.lo.u32", [thread, 16, w.scratch[f"{one.name}_of_blocks"]], out=u32())
-    apart = 16 * w.state.thread_count
+    if pushes(w.plan):
+        _push(w, own, fours, COMBINE[one.operation])
+    else:
+        _pull(w, leaf, own, fours, COMBINE[one.operation])
+
+
+def _push(w: Writing, own: Value, fours: list[list[Value]], operation: str) -> None:
+    """Each block writes to the others what they add up."""
+    (free, summed), blocks, apart = w.exchange, w.state.cluster_blocks, 16 * w.state.thread_count
+    rank, share = w.addresses.registers[w.state.cluster].view(u32), len(fours) // blocks
+    with ptx.when(w.thread == 0):
+        ptx.mbarrier.arrive.expect_tx.shared.b64(summed, (blocks - 1) * share * apart)
+    if w.plan.reuses_memory:
+        w.comment("derived: all blocks of the cluster have read what was staged in this memory")
+        with ptx.when(ptx.laneid < blocks):
+            ptx.mbarrier.arrive.shared__cluster.b64(ptx.mapa.shared__cluster.u32(free.address, ptx.laneid))
+        wait(free, 0)
+    there = ptx.mad.lo.u32(rank, share * apart, own)
+    for block in range(blocks):
+        with ptx.when(rank != block):
+            place, signal = (emit("mapa.shared::cluster.u32", [at, block], out=u32()) for at in (there, summed.address))
+            for number, four in enumerate(fours[share * block : share * (block + 1)]):
+                target = Pointer(b8, "shared::cluster", place, offset=apart * number)
+                emit("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32", [target, tuple(four), signal])
+    w.comment("derived: all blocks of the cluster have written their part")
+    wait(summed, 0)
+    for block in range(blocks):
+        with ptx.when(rank == block):
+            others = [Pointer(b8, "shared", own, offset=apart * share * other) for other in range(blocks)]
+            _add(others, apart, list(enumerate(fours[share * block : share * (block + 1)])), block, operation)
+
+
+def _pull(w: Writing, leaf: Leaf, own: Value, fours: list[list[Value]], operation: str) -> None:
+    """Each block writes to its own memory, and reads that of the others."""
+    blocks, apart, found = w.state.cluster_blocks, 16 * w.state.thread_count, shared(w.plan)
     if w.plan.reuses_memory and w.state.thread_count > 1 and not w.state.waits_for_all:
         w.comment("derived: all threads have read what was staged in this memory")
         w.barrier(BLOCK)
@@ -93,16 +145,17 @@ def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
         store_bits(shared_address(own, apart * number), [*four, *four[:1] * (FOUR - len(four))], None)
     w.comment("derived: all blocks of the cluster have written their part")
     synchronize_cluster(".aligned")
-    others = [emit("mapa.shared::cluster.u32", [own, rank], out=u32()) for rank in range(blocks)]
+    places = [emit("mapa.shared::cluster.u32", [own, rank], out=u32()) for rank in range(blocks)]
+    others = [Pointer(b8, "shared::cluster", place) for place in places]
     if found is None:
-        _add(others, apart, list(enumerate(fours)), None, COMBINE[one.operation])
+        _add(others, apart, list(enumerate(fours)), None, operation)
     else:
         share = found[1] // FOUR
         rank = w.addresses.registers[w.state.cluster]
         for block in range(blocks):
             with ptx.when(rank == block):
                 numbered = list(enumerate(fours))[share * block : share * (block + 1)]
-                _add(others, apart, numbered, block, COMBINE[one.operation])
+                _add(others, apart, numbered, block, operation)
     known = _exchanges(w.plan)
     here = next(number for number, (node, _) in enumerate(known) if node is leaf)
     is_inside, later = known[here][1], [inside for _, inside in known[here + 1 :]]
@@ -115,17 +168,15 @@ def write_exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
         synchronize_cluster(".aligned")
 
 
-def _add(others: list[Value], each: int, fours: list[tuple[int, list[Value]]], own: int | None, operation: str) -> None:
+def _add(
+    others: list[Pointer], each: int, fours: list[tuple[int, list[Value]]], own: int | None, operation: str
+) -> None:
     """Add up numbers of all blocks; those of this block are in registers already."""
     for number, four in fours:
         parts = []
         for rank, other in enumerate(others):
-            source = Pointer(b8, "shared::cluster", other, offset=each * number)
-            is_own = rank == own
-            loaded = (
-                four if is_own else emit("ld.shared::cluster.v4.f32", [source], out=tuple(f32() for _ in range(FOUR)))
-            )
-            parts.append(loaded)
+            outs = tuple(f32() for _ in range(FOUR))
+            parts.append(four if rank == own else emit(f"ld.{other.space}.v4.f32", [other + each * number], out=outs))
         for place, total in enumerate(four):
             sum = parts[0][place]
             for part in parts[1:-1]:

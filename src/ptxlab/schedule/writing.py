@@ -68,6 +68,7 @@ class Writing:
         self.sets: Any = None  # of accumulators, and sides of these
         self.summing: Any = None
         self.summed: Any = None
+        self.exchange: Any = None  # mbarriers, see `exchange.py`
         self.is_read = False  # whether blocks of a cluster wait, at the end, until all have read what they added up
         self.pieces: Any = None  # of tiles that a block has, see `pieces.py`
         self.policies: dict[str, Value] = {}  # of the L2 cache
