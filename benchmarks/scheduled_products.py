@@ -69,6 +69,7 @@ def options(about: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--again", type=Path, help="the random sizes of a file, in place of others")
     parser.add_argument("--most", type=int, default=99, help="schedules of a random size, those estimated fastest")
+    parser.add_argument("--without", help="leave schedules out whose names have this in them")
     parser.add_argument("--processes", type=int, default=1)
     return parser
 
@@ -84,8 +85,9 @@ def random_rows(given: argparse.Namespace, product: Product) -> list[Row]:
         m, n, k = (round(math.exp(chance.uniform(math.log(64), math.log(8192)))) for _ in range(3))
         sizes.append((m, n // step * step, k // step * step))
     rows = []
+    names = [name for name in product.tiles if given.without is None or given.without not in name]
     for size in sizes:
-        order = sorted(product.tiles, key=lambda name: waves(product.tiles[name], dict(zip("mnk", size, strict=True))))
+        order = sorted(names, key=lambda name: waves(product.tiles[name], dict(zip("mnk", size, strict=True))))
         rows.append(Row(RANDOM, {name: product.tiles[name] for name in order[: given.most]}, size))
     return rows
 
