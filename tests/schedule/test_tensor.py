@@ -108,6 +108,16 @@ SCHEDULES = {
 SIZES = {"m": 128, "n": 16, "k": 224}
 
 
+def test_what_blocks_exchange_waits_for_no_memory():
+    """Blocks of a cluster wait for each other at the start only; then mbarriers say what has arrived."""
+    text = str(SCHEDULES["cluster"]())
+    assert "st.async" in text
+    assert re.findall(r"barrier\.cluster\.\w+\.\w+", text) == [
+        "barrier.cluster.arrive.relaxed",
+        "barrier.cluster.wait.acquire",
+    ]
+
+
 @pytest.mark.parametrize("name", ["mma.sync, cp.async", "roles"])
 def test_products(name):
     assert SCHEDULES[name]().check(seeds=1, symbolic=False, m=72, n=24, k=88)
