@@ -93,6 +93,26 @@ def test_a_choice_by_what_is_equal(terms: Terms) -> None:
     assert terms.choose(short, zero, x) != x
 
 
+@pytest.mark.parametrize("asked", [0, 1])
+def test_a_choice_by_a_bit(terms: Terms, asked: int) -> None:
+    random, x, y = Random(3), free(terms, 0), free(terms, 1).as_type(SHORT)
+    bit = apply(terms, "&", x, linear(LONG, 1))
+    block = terms.blocks()[0]
+    for condition in (is_so := terms.equal(bit, linear(LONG, asked)), terms.negated(is_so)):
+        for yes, no in ((y, y.plus(block, 4)), (y.plus(block), y), (linear(SHORT, 5), linear(SHORT, 2))):
+            chosen = terms.choose(condition, yes, no)
+            assert all(atom.kind != "select" for atom, _ in chosen.terms)
+            for numbers in (given(random) for _ in range(20)):
+                expected = yes if value_of(condition, numbers) else no
+                for number in (0, 3):
+                    known = {atom: linear(SHORT, number) for atom, _ in block.terms}
+                    one, other = (terms.substitute(each, known) for each in (chosen, expected))
+                    assert value_of(one, numbers) == value_of(other, numbers)
+    other = apply(terms, "&", x, linear(LONG, 3))
+    chosen = terms.choose(terms.equal(other, linear(LONG, asked)), y, y.plus(block))
+    assert any(atom.kind == "select" for atom, _ in chosen.terms)
+
+
 def test_all_bits_changed(terms: Terms) -> None:
     x = free(terms, 0)
     assert apply(terms, "^", x, linear(LONG, -1)) == linear(LONG, -1).plus(x, -1)

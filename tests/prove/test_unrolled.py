@@ -1,5 +1,6 @@
 """Loops over a thread's share of a grid as compilers unroll them: turns that are too many, then four at a time."""
 
+import numpy as np
 import pytest
 
 import ptxlab
@@ -20,8 +21,9 @@ ASSUMED = ["n <= len(x)", "n + grid.x * 64 < 2147483648"]
 @needs_solver
 @pytest.mark.slow
 def test_an_unrolled_loop_over_a_share() -> None:
-    found = ptxlab.prove(kernel(START + ONE + FOUR), assume=ASSUMED)
+    found = ptxlab.prove(kernel(START + ONE + FOUR), [np.zeros(1000, np.uint32), 1000], grid=3)
     assert found.level == "proved", str(found)
+    assert "n + grid.x * 64 <= 2147483647 (from the example launch)" in found.assumptions
 
 
 @needs_solver

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from keyword import iskeyword
@@ -26,6 +26,7 @@ from ptxlab.prove.theories.solver import z3
 MOST_FACTORS = 3
 SHORTEST = 8  # a size that has a guessed limit
 WIDEST = 16  # elements of a vector
+PER_THREAD = (1, 2, 4, 8, 16)  # elements
 
 
 class ContractError(ValueError):
@@ -230,6 +231,14 @@ def grid_guesses(example: Example, block: tuple[int, int, int]) -> Iterator[str]
                     yield f"(grid.{axis} - 1) * {tile} < {name}"
 
 
+def one_block_guesses(example: Example, block: tuple[int, int, int]) -> Iterator[str]:
+    """How a grid that is one block may follow from the only size: a block may cover any multiple of its threads."""
+    if example.grid == (1, 1, 1) and len(example.numbers) == 1:
+        (name,) = example.numbers
+        for elements in PER_THREAD:
+            yield f"(grid.x - 1) * {prod(block) * elements} < {name}"
+
+
 def multiple_guesses(example: Example) -> Iterator[str]:
     """Which powers of two sizes may be multiples of, as vectors of 16 bytes need it."""
     for name, value in sorted(example.numbers.items()):
@@ -238,11 +247,12 @@ def multiple_guesses(example: Example) -> Iterator[str]:
             yield f"{name} % {power} == 0"
 
 
-def room_guesses(example: Example, block: tuple[int, int, int]) -> Iterator[str]:
-    """That a size and all threads of the grid are a number of 31 bits: a loop over a grid's share goes that far."""
+def room_guesses(example: Example, block: tuple[int, int, int], sizes: Collection[str]) -> Iterator[str]:
+    """That a size and all threads of the grid are a number of 31 bits, if both are among some: a loop goes that far."""
     for axis, extent, threads in zip(AXES, example.grid, block, strict=True):
         for name, value in sorted(example.numbers.items()):
-            if value > 1 and extent * threads > 1 and value + extent * threads <= LARGEST:
+            is_asked = f"%nctaid.{axis}" in sizes and name in sizes
+            if is_asked and value + extent * threads <= LARGEST:
                 yield f"{name} + grid.{axis} * {threads} <= {LARGEST}"
 
 

@@ -18,15 +18,17 @@ from ptxlab import author, ir
 from ptxlab.device.limits import check_cluster, check_launch
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.flow import Facts
+from ptxlab.flow.expressions import PARAMETER
 from ptxlab.ir.origin import Origins, line_span
 from ptxlab.launch.contexts import findings_of
 from ptxlab.measure import Launch
 from ptxlab.prove.execution.execution import Execution
 from ptxlab.prove.execution.maps import MAP_BYTES, at_byte
 from ptxlab.prove.execution.segments import UnsupportedError
+from ptxlab.prove.questions.intervals import parameter_name
 from ptxlab.prove.questions.objects import Object
 from ptxlab.prove.questions.questions import PATIENT, QUICK, Obligation
-from ptxlab.prove.terms.terms import AXES, LARGEST, CopiedBox, Terms, is_integer, leaves
+from ptxlab.prove.terms.terms import AXES, LARGEST, CopiedBox, Terms, atoms_of, is_integer, is_size, leaves
 from ptxlab.prove.theories.solver import Clock, require_solver
 from ptxlab.report import PtxError
 
@@ -38,6 +40,7 @@ from .contracts import (
     length_guesses,
     longer_guesses,
     multiple_guesses,
+    one_block_guesses,
     ranges_of,
     room_guesses,
 )  # fmt: skip
@@ -135,6 +138,7 @@ class Proving:
         self.clock = Clock(timeout)
         self.outline: list[str] = []
         self.guessed: list[str] = []
+        self.rooms: list[str] = []
         self.flat: list[str] = []
         self.is_guess: Callable[[str], bool] = lambda _: True
         """Whether a condition that holds in the example may be assumed."""
@@ -186,7 +190,8 @@ class Proving:
                 proof.questions.ranges[name] = max(low, least), min(high, most)
         for name in self.asked.once:
             self.names.known(name, arrays, "once")
-        proof.questions.contracts = list(self.base)
+        self.rooms = self._rooms(execution)
+        proof.questions.contracts = self._contracts(self.rooms)
         proof.show_known()
         proof.show_loops(QUICK)
         proof.obligations += self._bounds()
@@ -262,24 +267,31 @@ class Proving:
         for name in proof.objects.sizes:
             proof.questions.ranges[f"len({name})"] = (0, LARGEST)
 
-    # Bounds, and the contracts that are guessed for them.
+    # Contracts that are guessed.
+
+    def _rooms(self, execution: Execution) -> list[str]:
+        """That loops over a share of the grid do not wrap around, of the sizes that are in their limits."""
+        asked = (one for loop in execution.notes.loops for one in loop.rooms)
+        known = [one for one in atoms_of(asked) if is_size(one)]
+        sizes = {parameter_name(one) if one.kind == PARAMETER else str(one.detail) for one in known}
+        return [] if self.example is None else self._guesses(room_guesses(self.example, self.block, sizes))
 
     def _bounds(self) -> list[Obligation]:
         proof = self.proof
         if not self.asked.bounds:
             return proof.show_alignment(QUICK)
         unknown = [name for name in proof.objects.sizes if name not in self._said()]
+        self.guessed = self.rooms
         if self.example is None or not unknown:
             return proof.show_bounds(lambda _: True, QUICK)
         found = proof.show_bounds(lambda one: one.name not in unknown, QUICK)
         ways: list[list[str]] = [[]]
         multiples, grids = self._guesses(multiple_guesses(self.example)), self._grids(self.example)
         ways += [guess for guess in (multiples, grids, multiples + grids) if guess]
-        ways += [[one] for one in self._guesses(room_guesses(self.example, self.block))]
         ways += [[*multiples, least] for least in self._guesses(least_guesses(self.example))]
         best: tuple[list[str], list[Obligation]] | None = None
         for grid in ways:
-            chosen, shown = list(grid), list[Obligation]()
+            chosen, shown = [*self.rooms, *grid], list[Obligation]()
             for name in unknown:
                 texts, obligations = self._guess(name, chosen)
                 chosen, shown = texts, shown + obligations
@@ -336,19 +348,21 @@ class Proving:
 
     def _retry(self) -> None:
         """Try what is open once more, with what the example shows of the grid."""
-        proof = self.proof
-        is_open = any(one.status != PROVED and one.retry is not None for one in proof.obligations)
-        guesses = [] if self.example is None else self._grids(self.example)
-        if not is_open or not guesses or set(guesses) <= set(self.guessed):
+        if self.example is None:
             return
-        proof.questions.contracts = self._contracts([*self.guessed, *guesses])
-        proof.questions.forget()
-        again = [one.retry() if one.status != PROVED and one.retry is not None else one for one in proof.obligations]
-        if [one.status for one in again] != [one.status for one in proof.obligations]:
-            proof.obligations, self.guessed = again, [*self.guessed, *guesses]
-        else:
-            proof.questions.contracts = self._contracts(self.guessed)
+        proof = self.proof
+        ways = [self._grids(self.example), *([one] for one in one_block_guesses(self.example, self.block))]
+        for guesses in (list(filter(self.is_guess, one)) for one in ways):
+            is_open = any(one.status != PROVED and one.retry is not None for one in proof.obligations)
+            if not is_open or set(guesses) <= set(self.guessed):
+                continue
+            proof.questions.contracts = self._contracts([*self.guessed, *guesses])
             proof.questions.forget()
+            again = [one.retry() if one.status != PROVED and one.retry else one for one in proof.obligations]
+            if [one.status for one in again] != [one.status for one in proof.obligations]:
+                proof.obligations, self.guessed = again, [*self.guessed, *guesses]
+        proof.questions.contracts = self._contracts(self.guessed)
+        proof.questions.forget()
 
     def _formulas(self, texts: Iterable[str]) -> list[Any]:
         whole = [f"grid.{axis} % {extent} == 0" for axis, extent in zip(AXES, self.cluster, strict=True)]

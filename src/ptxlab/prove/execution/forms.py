@@ -80,6 +80,8 @@ def _within(terms: Terms, loop: Loop, stays: Linear) -> Linear | None:
         else:
             fits = terms.at_most(linear(INTEGER, least), end.plus(slack).plus(step))
             moves, below = terms.at_most(step, linear(INTEGER, 0)), terms.at_most(end.plus(slack), last)
+        if not fits.is_constant:
+            loop.rooms.append(fits)
         starts = terms.equal(loop.counter, linear(loop.counter.type, 0))
         return terms.some([starts, terms.negated(terms.every([fits, moves])), below])
     return None
@@ -88,7 +90,8 @@ def _within(terms: Terms, loop: Loop, stays: Linear) -> Linear | None:
 def counted(terms: Terms, loop: Loop, stays: Sequence[Linear]) -> list[Linear]:
     """How many turns there may be of a loop that compilers have unrolled, after those that were too many.
 
-    These were `count % 4`, of all turns, which is in what the loop starts with; the others are `count // 4`.
+    These were `count % 4`, of all turns, which is in what the loop starts with, or of one turn less; the others are
+    `count // 4`.
     """
     found: list[Linear] = []
     for compared in (one for stay in stays if (one := _compared(stay)) is not None):
@@ -96,10 +99,11 @@ def counted(terms: Terms, loop: Loop, stays: Sequence[Linear]) -> list[Linear]:
         for atom in atoms_of([first for first, _ in moved]):
             number = _radix(atom)
             if number:
-                turns = terms.apply(
-                    Step("//", atom.type, (0, 1), atom.type), [atom.parts[0], linear(atom.type, number)]
-                )
-                found.append(terms.at_most(loop.later(1), terms.fit(turns, atom.type, LONG)))
+                count, unit = atom.parts[0], linear(atom.type, 1)
+                counts = [count, count.plus(unit)] if count.constant else [count.plus(unit), count]
+                divide = Step("//", atom.type, (0, 1), atom.type)
+                turns = [terms.apply(divide, [count, linear(atom.type, number)]) for count in counts]
+                found += [terms.at_most(loop.later(1), terms.fit(one, atom.type, LONG)) for one in turns]
     return list(dict.fromkeys(found))
 
 

@@ -92,7 +92,8 @@ class Bounds:
         space, (t,) = self.questions.in_integers(ALONE, group.place)
         start = t.number(group.offset.as_type(UNSIGNED[group.offset.type.width]))
         inside = space.at_most(start.plus(Poly.of(highest)), self.questions.length(group.object))
-        lemmas = space.products() if is_model else space.lemmas(extents(space, start), products(space))
+        element = self.questions.sizes.get(group.object.name, 0)
+        lemmas = space.products() if is_model else space.lemmas(extents(space, start, element), products(space))
         return self.questions.clock.check([*t.facts, z3.Not(inside), *lemmas, *space.facts], milliseconds)
 
     def _alignment(self, group: Group, milliseconds: int) -> Obligation:

@@ -123,7 +123,7 @@ class Pair:
         """The variable that an atom is in a thread, and what is added to it."""
         detail, tag = atom.detail, f"@{thread}"
         if atom.kind == PARAMETER:
-            return _parameter(atom), 0
+            return parameter_name(atom), 0
         if atom.kind == SPECIAL:
             name = str(detail)
             is_shared = self.same_thread or name.startswith("%nctaid")
@@ -187,7 +187,7 @@ def loops_of(values: Sequence[Linear]) -> set[Loop]:
     return found
 
 
-def _parameter(atom: Atom) -> str:
+def parameter_name(atom: Atom) -> str:
     """The variable of a parameter: by its name only where it is the integer that assumptions are about."""
     assert isinstance(atom.detail, tuple)
     variable, offset = atom.detail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlab.flow.expressions import Atom, Linear, linear
+from ptxlab.flow.expressions import PARAMETER, SPECIAL, Atom, Linear, linear
 
 from .predicates import inverse
 
@@ -54,6 +54,22 @@ def compared(condition: Linear, yes: Linear, no: Linear) -> Linear | None:
         return None
     is_whole = all(part.type.width == yes.type.width for part in asked.parts)
     return (no if negated is None else yes) if is_whole else None
+
+
+def by_bit(terms: Terms, condition: Linear, yes: Linear, no: Linear) -> Linear | None:
+    """A choice by a bit between terms whose difference a thread is given, as that difference times the bit."""
+    negated = inverse(condition)
+    asked = _only(condition if negated is None else negated)
+    apart = yes.plus(no, -1)
+    if asked is None or asked.kind != "==" or any(atom.kind not in (SPECIAL, PARAMETER) for atom, _ in apart.terms):
+        return None
+    bit, number = asked.parts if asked.parts[1].is_constant else asked.parts[::-1]
+    if not number.is_constant or number.constant not in (0, 1) or bit.bounds != (0, 1):
+        return None
+    set = terms.fit(bit, bit.type, no.type)
+    if (number.constant == 1) == (negated is None):
+        return no.plus(terms.product(apart, set))
+    return yes.plus(terms.product(apart, set), -1)
 
 
 def quotient(terms: Terms, condition: Linear, yes: Linear, no: Linear) -> Linear | None:

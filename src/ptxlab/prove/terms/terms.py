@@ -19,7 +19,7 @@ from ptxlab.flow.steps import PREDICATE, Step
 from ptxlab.flow.symbolic import LONG, MOST_BLOCKS, WORD, Symbolic
 from ptxlab.isa.types import Type, type_named
 
-from .choices import compared, multiple, quotient
+from .choices import by_bit, compared, multiple, quotient
 from .predicates import FALSE, TRUE, joined
 
 SHARED_BYTES = 1 << 20  # more than any GPU has
@@ -59,6 +59,8 @@ class Loop:
     """What may limit them in place of that, as it does if it is shown."""
     facts: list[Linear] = field(default_factory=list)
     """What else holds in every turn, and after the loop."""
+    rooms: list[Linear] = field(default_factory=list)
+    """That its end and one more step fit their type, where that is not so for all sizes."""
     counter: Linear = FALSE
     base: Linear = FALSE
     """Of a loop in a loop, if a ring continues in it: how many turns it has made in the turns before of that loop."""
@@ -384,7 +386,7 @@ class Terms(Symbolic):
             return super().apply(step, [condition, yes, no])
         if not base.terms:
             simple = compared(condition, yes, no) or quotient(self, condition, yes, no)
-            simple = simple or multiple(self, condition, yes, no)
+            simple = simple or by_bit(self, condition, yes, no) or multiple(self, condition, yes, no)
             return super().apply(step, [condition, yes, no]) if simple is None else simple
         found = self._select(step, [condition, yes.plus(base, -1), no.plus(base, -1)])
         return found.plus(base)  # an address in either is an address in both

@@ -100,18 +100,22 @@ def multiples(space: Space) -> Iterator[Lemma]:
             yield Lemma(rest, other, is_zero=True)
 
 
-def extents(space: Space, value: Poly) -> Iterator[Lemma]:
-    """Digits of a sum and of each product of two sizes, which may be how much there is: `row * n` and `m * n`."""
+def extents(space: Space, value: Poly, element: int = 0) -> Iterator[Lemma]:
+    """Digits of a sum and of each product of two sizes, which may be how much there is: `row * n` and `m * n`.
+
+    What the product is multiplied with is perhaps the bytes of an element; or what all digits of the sum are.
+    """
     for monomial in [one for one in space.monomials if len(one) == 2]:
         for size in set(monomial):
             factors = value.coefficient(size).terms.values()
-            if factors:
-                yield from digits(space, value, Poly({monomial: gcd(*factors)}))
+            for factor in {gcd(*factors), element} - {0} if factors else ():
+                yield from digits(space, value, Poly({monomial: factor}))
 
 
 def digits(space: Space, one: Poly, other: Poly) -> Iterator[Lemma]:
     """Euclid's lemma for two sums: what a size is multiplied with in each is a digit."""
-    for size in [name for name in one.variables & other.variables if space.bounds[name][0] >= 0]:
+    sizes = (one.variables & other.variables) | ((one.variables | other.variables) & space.sizes)
+    for size in [name for name in sizes if space.bounds[name][0] >= 0]:
         a, b = one.coefficient(size), other.coefficient(size)
         if a.terms == b.terms:
             continue
