@@ -133,8 +133,9 @@ def measured(bench: Bench, sizes: dict[str, int], variants: Variants) -> dict[st
             else 0.1
             for parameter in one.algorithm.parameters
         ]
-        kept.append(arguments)  # a graph does not own what it reads
-        runs[name] = bench.record(one.launch_of(*arguments).prepare(bench.stream).launch)
+        run = one.launch_of(*arguments).prepare(bench.stream).launch
+        kept += [arguments, one, run]  # a graph owns neither what it reads nor its kernel
+        runs[name] = bench.record(run)
     samples: dict[str, list[float]] = {}
     bench.turns(runs, 1, {})
     bench.turns(runs, ROUNDS, samples)
