@@ -674,6 +674,26 @@ CASE(ask_a_kernel_right) {
     printf("%d\n", words[2]);
     cudaFreeHost(words);
 }
+// Rows that are contiguous on one side only, in an operation that runs alone.
+CASE(rows_right) {
+    int pageable[32], *pinned, *rows;
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    cudaMallocHost(&pinned, sizeof pageable);
+    cudaMalloc(&rows, 2 * sizeof pageable);
+    for (int i = 0; i < 32; i++) pageable[i] = pinned[i] = i;
+    for (int* from : {pageable, pinned}) {
+        cudaMemset(rows, 0, 2 * sizeof pageable);
+        cudaMemcpy2DAsync(rows, 64, from, 32, 32, 4, cudaMemcpyHostToDevice, stream);
+        cudaStreamSynchronize(stream);
+        cudaMemset(pinned, 0, sizeof pageable);
+        cudaMemcpy2DAsync(pinned, 32, rows, 64, 32, 4, cudaMemcpyDeviceToHost, stream);
+        cudaStreamSynchronize(stream);
+        printf("%d %d\n", pinned[9], pinned[31]);
+    }
+    cudaFree(rows);
+    cudaFreeHost(pinned);
+}
 
 int main(int, char** words) {
 #define RUN(name) if (!strcmp(words[1], #name)) name();
@@ -686,4 +706,5 @@ int main(int, char** words) {
     RUN(used_too_early) RUN(freed_too_early) RUN(used_in_time)
     RUN(read_at_once) RUN(read_at_once_right) RUN(read_by_a_stream)
     RUN(ask) RUN(ask_right) RUN(ask_a_thread) RUN(ask_a_thread_right) RUN(ask_a_kernel_right)
+    RUN(rows_right)
 }

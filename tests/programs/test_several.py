@@ -44,6 +44,7 @@ OUTPUT = {
     "ask_a_thread": "30\n",
     "ask_a_thread_right": "31\n",
     "ask_a_kernel_right": "31\n",
+    "rows_right": "9 31\n9 31\n",
     "large": "1\n",
     "large_right": "1\n",
     "large_read_right": "6\n",

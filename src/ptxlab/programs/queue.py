@@ -11,6 +11,7 @@ import ctypes
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -305,15 +306,16 @@ def perform(copy: QueuedCopy, bytes_at: Callable[[int, int], numpy.ndarray[Any, 
     """Copy or fill bytes of the device now."""
     if not copy.to:
         return
-    sources = copy.read_from() if not len(copy.staged) else copy._rows(0, copy.source_steps)
-    for (start, end), (source, _) in zip(copy.written(), sources if not copy.element else copy.written(), strict=False):
-        to = bytes_at(start, end - start)
+    width, height, depth = copy.extent
+    for slice, row in product(range(depth), range(height)):
+        to = bytes_at(copy.to + slice * copy.to_steps[1] + row * copy.to_steps[0], width)
+        source = slice * copy.source_steps[1] + row * copy.source_steps[0]
         if copy.element:
             to.view(f"u{copy.element}")[:] = copy.value
         elif len(copy.staged):
-            to[:] = copy.staged[source : source + end - start]
+            to[:] = copy.staged[source : source + width]
         else:
-            ctypes.memmove(to.ctypes.data, bytes_at(source, end - start).ctypes.data, end - start)
+            ctypes.memmove(to.ctypes.data, bytes_at(copy.source + source, width).ctypes.data, width)
 
 
 class Team:
