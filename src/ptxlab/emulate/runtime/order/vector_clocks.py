@@ -241,9 +241,9 @@ def coarsen(known: Pointer[VectorClock]) -> None:
         return
     kept = 0
     for index in range(known.count):
-        key: u64 = known.items[index].key
-        if key != EVERYONE and (u32(key) & PART_MASK >= COPIES or key >> BLOCK_SHIFT & WHOLE_GRID != 0):
-            known.items[kept].key = key
+        name: u64 = known.items[index].key
+        if name != EVERYONE and (u32(name) & PART_MASK >= COPIES or name >> BLOCK_SHIFT & WHOLE_GRID != 0):
+            known.items[kept].key = name
             known.items[kept].epoch = known.items[index].epoch
             kept += 1
     known.items[kept].key = EVERYONE
