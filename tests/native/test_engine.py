@@ -25,6 +25,7 @@ def triple(a: u32) -> u32:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    cache._surroundings()  # the first time it keeps a file of its own
     monkeypatch.setenv("PTXLAB_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
