@@ -157,12 +157,14 @@ def test_a_program_on_the_command_line(tmp_path: Path) -> None:
 
 @needs_solver
 def test_what_is_refused(tmp_path: Path) -> None:
-    source = tmp_path / "p.cu"
+    source, made = tmp_path / "p.cu", tmp_path / "made"
     source.write_text(PROGRAM)
-    for options, words in (
-        (["--entry", "fill"], "`--prove` is for whole programs: `ptxlab prove` is for one kernel"),
-        (["--format", "sarif"], "`--prove` is for `--format full` and `--format json`, not `sarif`"),
+    for command, words in (
+        (["run", source, "--entry", "fill"], "`--prove` is for whole programs: `ptxlab prove` is for one kernel"),
+        (["run", source, "--format", "sarif"], "`--prove` is for `--format full` and `--format json`, not `sarif`"),
+        (["exec", "--format", "concise", "--build", f"touch {made}", made], "`--format json`, not `concise`"),
     ):
-        run = CliRunner().invoke(command_line, ["run", str(source), "--prove", *options])
+        run = CliRunner().invoke(command_line, [command[0], "--prove", *map(str, command[1:])])
         assert run.exit_code == 2
         assert words in " ".join(run.output.split())
+    assert not made.exists()  # what is refused is not built

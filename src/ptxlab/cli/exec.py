@@ -13,6 +13,7 @@ from ptxlab.cli.findings import format_option
 from ptxlab.cli.gates import gate_options
 from ptxlab.cli.launching import detector_options, gpu_option, timeout_option
 from ptxlab.cli.programs import (
+    check_proofs,
     ended_by_sigterm,
     gpus_option,
     machines_option,
@@ -59,6 +60,7 @@ def command(
       ptxlab exec ./vectorAdd
       ptxlab exec --build make ./gemm --size 128
     """
+    check_proofs(given)
     if build is not None:
         added = f"{os.environ.get('NVCC_APPEND_FLAGS', '')} {_BUILD_OPTIONS}".strip()
         status = subprocess.run(

@@ -108,6 +108,20 @@ def ended_by_sigterm() -> Iterator[None]:
             signal.raise_signal(signal.SIGTERM)
 
 
+def check_proofs(given: dict[str, Any]) -> None:
+    """Say before a program is built what would be in the way of proofs after it has run."""
+    if not given["prove"]:
+        return
+    from ptxlab.prove import MissingSolverError, require_solver
+
+    if given["format"] not in ("full", "json"):
+        raise click.UsageError(f"`--prove` is for `--format full` and `--format json`, not `{given['format']}`")
+    try:
+        require_solver()
+    except MissingSolverError as missing:
+        raise click.UsageError(str(missing).removeprefix("prove: ")) from None
+
+
 @ended_by_sigterm()
 def run_source(context: click.Context, nvcc: str, given: dict[str, Any]) -> int:
     """Build a file and run it; the exit status."""
@@ -121,6 +135,7 @@ def run_source(context: click.Context, nvcc: str, given: dict[str, Any]) -> int:
         )
     if given["device"] not in ("auto", "cpu"):
         raise click.UsageError("`--device` is for one kernel: a program runs on the emulator")
+    check_proofs(given)
     project = project_of(path)
     try:
         options = [*project.options, *shlex.split(nvcc)]
@@ -143,8 +158,6 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
     from ptxlab.programs.program import ProgramInterrupted, ProgramOptions
 
     format: Format = given["format"]
-    if given["prove"]:
-        _check_proofs(format)
     launch = {"seed": given["seed"], "timeout": given["timeout"],
               "detectors": (given["only"] or True) if given["detectors"] else False}  # fmt: skip
     folder: Path | None = given["record"]
@@ -186,18 +199,6 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
     return _status(failing(found, Path(name)), result) or int(
         any(one.verdict.level == "counterexample" for one in proofs)
     )
-
-
-def _check_proofs(format: Format) -> None:
-    """Say before the program runs what would be in the way of proofs after it."""
-    from ptxlab.prove import MissingSolverError, require_solver
-
-    if format not in ("full", "json"):
-        raise click.UsageError(f"`--prove` is for `--format full` and `--format json`, not `{format}`")
-    try:
-        require_solver()
-    except MissingSolverError as missing:
-        raise click.UsageError(str(missing).removeprefix("prove: ")) from None
 
 
 def _proofs(result: ProgramResult, timeout: float | None) -> Iterator[LaunchedKernel]:
