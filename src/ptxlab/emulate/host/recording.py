@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import mmap
 import os
 import tempfile
 from collections.abc import Sequence
@@ -40,6 +41,11 @@ _ENDS = {
 }
 
 
+def _buffer(size: int) -> ctypes.Array[ctypes.c_char]:
+    """Zeroed memory that takes time only where it is written: most launches fill little of it."""
+    return share((ctypes.c_char * size).from_buffer(mmap.mmap(-1, size)))
+
+
 class HostRecorder:
     """The recording of a launch."""
 
@@ -54,11 +60,11 @@ class HostRecorder:
         self.path = record.path or _temporary_file()
         largest = max((segment["size"] for segment in segments), default=0)
         self._event_size = size_of(recording.RecordedEvent)
-        self.entries = share(ctypes.create_string_buffer(8 * ENTRIES))
-        self.payload = share(ctypes.create_string_buffer(max(PAYLOAD, largest)))
-        self.events = share(ctypes.create_string_buffer(self._event_size * EVENTS))
-        self.data = share(ctypes.create_string_buffer(DATA))
-        self.sink = share(ctypes.create_string_buffer(max(largest, 1)))
+        self.entries = _buffer(8 * ENTRIES)
+        self.payload = _buffer(max(PAYLOAD, largest))
+        self.events = _buffer(self._event_size * EVENTS)
+        self.data = _buffer(DATA)
+        self.sink = _buffer(max(largest, 1))
         self._numbers = self._blocks(launch, record)
         self.record = StructArray(recording.Recorder)
         self._set(record, max(PAYLOAD, largest))
