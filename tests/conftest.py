@@ -6,7 +6,8 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,25 @@ def _select_fast() -> None:
     llvm.set_option("tests", "-aarch64-enable-global-isel-at-O=-1")
 
 
+def _tell_less(config: pytest.Config) -> None:
+    """Let a process of xdist send the first one only what that shows, one message of five: each takes it both time."""
+    for interactor in config.pluginmanager.get_plugins():
+        if type(interactor).__name__ == "WorkerInteractor" and not config.option.xmlpath:
+            interactor.sendevent = partial(_send, interactor.sendevent)
+
+
+def _send(send: Callable[..., None], name: str, **given: Any) -> None:
+    if name == "testreport":
+        report = given["data"]
+        is_shown = report["when"] == "call" or report["outcome"] != "passed" or report["duration"] > 0.05
+    else:
+        is_shown = name not in ("logstart", "logfinish")
+    if is_shown:
+        send(name, **given)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    _tell_less(config)
     if platform.machine() == "aarch64":
         _select_fast()
     if config.option.checked:
