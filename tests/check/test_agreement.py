@@ -29,7 +29,7 @@ SAMPLE = """\
 @pytest.mark.slow
 @needs_ptxas
 @pytest.mark.bulk(one_in=3)
-@pytest.mark.parametrize(("seed", "each"), [(1, 3), (1, 8), (2, 8)])
+@pytest.mark.parametrize(("seed", "each"), [(1, 1), (1, 8), (2, 8)])
 def test_agreement_on_damaged_files(seed: int, each: int) -> None:
     found = score(compare(small_files(6_000), each * len(KINDS), seed, timeout=10))
     assert not found.false_refusals, "\n".join(map(str, found.false_refusals))

@@ -131,7 +131,7 @@ def test_more_blocks_wait_than_run_by_turns(monkeypatch: pytest.MonkeyPatch, how
     assert found.notes[0].endswith("no running thread or copy can change memory; 0 of 40 blocks have ended")
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [3, pytest.param(1, marks=pytest.mark.bulk)])
 def test_forty_blocks_with_weak_loads_and_all_detectors(workers: int) -> None:
     """The word is then not one to wait for, and that is reported once a thread writes it."""
     given = {"grid": 40, "block": 32, "workers": workers, "timeout": 100}  # of checked native code, too

@@ -54,7 +54,7 @@ def _line(form: Form, about: list[Question], release: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.bulk)])
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.bulk)])
 @each_release
 def test_damaged_instructions_are_judged_alike(release: str, step: int) -> None:
     ptxas_of(release)

@@ -38,7 +38,7 @@ def make(each: int, step: int) -> Callable[..., Launch]:
     return variant
 
 
-@pytest.fixture(params=[pytest.param("threads", marks=pytest.mark.bulk), "processes", "a Dask cluster"])
+@pytest.fixture(params=["processes", *(pytest.param(name, marks=pytest.mark.bulk) for name in ("threads", "Dask"))])
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
     if request.param == "threads":
         with ThreadPoolExecutor(2) as pool:
