@@ -413,6 +413,7 @@ class RunningLaunch:
         self.regions.unshare()
         if self.recorder is not None:
             self.recorder.close()
+        self.team = ()
         del self.callback, self.services
 
     def profile(self) -> None:

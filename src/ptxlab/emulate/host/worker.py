@@ -74,7 +74,8 @@ class HostWorker:
     def _set_code(self, launch: RunningLaunch) -> None:
         """The kernel, and the memory that its threads need."""
         compiled, facts, needs = launch.compiled, launch.compiled.facts, launch.needs
-        self.record.set(host=ctypes.cast(launch.callback, ctypes.c_void_p).value or 0)
+        # `ctypes.cast` would have the callback refer to itself, and the launch stay until garbage is collected.
+        self.record.set(host=ctypes.c_void_p.from_buffer(launch.callback).value or 0)
         self.record.part("code").set(
             entry=compiled.address("entry"),
             lanes=compiled.address("lanes") if launch.is_together else 0,

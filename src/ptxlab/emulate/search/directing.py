@@ -65,7 +65,7 @@ class _Direction:
         for one in launch.team:  # that events are wanted, each asks its own; the first has them
             one.workers[0].record.part("directed").set(events=self.events.address)
         self.record.set(
-            choose=ctypes.cast(self.callback, ctypes.c_void_p).value or 0,
+            choose=ctypes.c_void_p.from_buffer(self.callback).value or 0,
             states=ctypes.addressof(self.states),
             marks=ctypes.addressof(self.marks),
             capacity=CAPACITY,
@@ -81,6 +81,7 @@ class _Direction:
 
     def run(self) -> list[ThreadEvent]:
         self.launch.call(entries.RUN_DIRECTED, self.launch.workers[0])
+        del self.callback  # which refers to this
         if self.failure is not None:
             raise self.failure
         return self.read_events()
