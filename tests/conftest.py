@@ -82,8 +82,8 @@ def _select_fast() -> None:
     llvm.set_option("tests", "-aarch64-enable-global-isel-at-O=-1")
 
 
-def _tell_less(config: pytest.Config) -> None:
-    """Let a process of xdist send the first one only what that shows, one message of five: each takes it both time."""
+def _send_less(config: pytest.Config) -> None:
+    """Have a process of xdist send the first one only what that shows: one message of five, and each takes time."""
     for interactor in config.pluginmanager.get_plugins():
         if type(interactor).__name__ == "WorkerInteractor" and not config.option.xmlpath:
             interactor.sendevent = partial(_send, interactor.sendevent)
@@ -100,7 +100,7 @@ def _send(send: Callable[..., None], name: str, **given: Any) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    _tell_less(config)
+    _send_less(config)
     if platform.machine() == "aarch64":
         _select_fast()
     if config.option.checked:
