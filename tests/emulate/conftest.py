@@ -5,7 +5,7 @@ files whose launches are the same on any machine, whatever its speed and its cor
 of the gallery may change, and reports of what is written in Python name files.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ptxlab import ir
 from ptxlab.report import render
 from tests.golden import compare_one
 
+ROOT = Path(__file__).resolve().parents[2]
 WHOLE = frozenset(
     f"test_{name}"
     for name in """
@@ -44,11 +45,11 @@ def _compared_whole(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
             result = launch(kernel, *given, **how)
         except ptxlab.KernelError as problem:
             if all(one.code != "timeout" for one in problem.diagnostics):  # where it is then is a matter of speed
-                seen.append(render(problem.diagnostics))
+                seen.append(_rendered(problem.diagnostics))
             raise
         if any(one.code == "timeout" for one in result.diagnostics):
             return result
-        seen.append((render(result.diagnostics), result.output, result.counters))
+        seen.append((_rendered(result.diagnostics), result.output, result.counters))
         arguments = given[2] if len(given) > 2 else how.get("args", ())
         seen.extend(one.tobytes() for one in arguments if isinstance(one, np.ndarray))
         return result
@@ -56,4 +57,16 @@ def _compared_whole(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(ir.Function, "launch", watched)
     yield
     if seen:
-        compare_one(Path(__file__).with_name("launches.txt"), f"{request.path.stem} {request.node.name}", seen)
+        compare_one(Path(__file__).with_name("launches.txt"), _name(request), seen)
+
+
+def _name(request: pytest.FixtureRequest) -> str:
+    """A test with the numbers of its parameters: how pytest spells these depends on its release."""
+    spec = getattr(request.node, "callspec", None)
+    numbers = [f"{name}={number}" for name, number in sorted(spec.indices.items())] if spec else []
+    return " ".join([request.path.stem, request.node.originalname, *numbers])
+
+
+def _rendered(found: Sequence[ptxlab.Diagnostic]) -> str:
+    """A report without the folder of the repository."""
+    return render(found).replace(f"{ROOT}/", "")
