@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def launches() -> dict[str, Callable[[], Any]]:
             "detectors" if "detectors" in inspect.signature(kernel.launch).parameters else "checks"
         )  # its old name
         for title, how in ((name, {without: False}), (f"{name}, all detectors", {})):
-            made[title] = lambda how=how: kernel.launch(grid, block, args, device="cpu", workers=1, **how)
+            made[title] = partial(kernel.launch, grid, block, args, device="cpu", workers=1, **how)
 
     load = ptxlab.load
     a, b = rng.standard_normal((32, 2048), np.float32), rng.standard_normal((2048, 32), np.float32)
