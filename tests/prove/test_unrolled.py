@@ -26,6 +26,24 @@ def test_an_unrolled_loop_over_a_share() -> None:
     assert "n + grid.x * 64 <= 2147483647 (from the example launch)" in found.assumptions
 
 
+# By two turns: r3 as above; one turn comes first if it is even.
+BY_TWO = (
+    START.partition("add.s32 %r4")[0]
+    + f"""and.b32 %r4, %r3, 1; setp.eq.s32 %p2, %r4, 1; @%p2 bra two;
+{STORE} two: setp.gt.u32 %p4, %r2, %r5; @%p4 ret;
+again: {2 * STORE} setp.lt.s32 %p5, %r1, %n; @%p5 bra again;"""
+)
+
+
+@needs_solver
+@pytest.mark.slow
+@pytest.mark.parametrize("is_right", [True, False])
+def test_two_turns_at_a_time(is_right: bool) -> None:
+    text = BY_TWO if is_right else BY_TWO.replace("%r4, 1; @%p2", "%r4, 0; @%p2")
+    found = ptxlab.prove(kernel(text), assume=ASSUMED, replays=False, timeout=60)
+    assert found.level == ("proved" if is_right else "not-proved"), str(found)
+
+
 @needs_solver
 @pytest.mark.bulk
 @pytest.mark.slow

@@ -66,10 +66,10 @@ def by_bit(terms: Terms, condition: Linear, yes: Linear, no: Linear) -> Linear |
     bit, number = asked.parts if asked.parts[1].is_constant else asked.parts[::-1]
     if not number.is_constant or number.constant not in (0, 1) or bit.bounds != (0, 1):
         return None
-    set = terms.fit(bit, bit.type, no.type)
-    if (number.constant == 1) == (negated is None):
-        return no.plus(terms.product(apart, set))
-    return yes.plus(terms.product(apart, set), -1)
+    if (number.constant == 1) != (negated is None):
+        no, apart = yes, apart.times(-1)
+    sign = -1 if apart.bounds[0] < 0 else 1  # a factor that is negative would wrap where numbers have no sign
+    return no.plus(terms.product(apart.times(sign), terms.fit(bit, bit.type, no.type)), sign)
 
 
 def quotient(terms: Terms, condition: Linear, yes: Linear, no: Linear) -> Linear | None:
