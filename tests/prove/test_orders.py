@@ -252,6 +252,18 @@ def test_a_copy_under_way_when_the_kernel_ends(wait: str, level: str) -> None:
     assert found.level == level, str(found)
 
 
+@needs_solver
+@pytest.mark.parametrize(("bytes", "level"), [(4, "proved"), (8, "not-proved")])
+def test_bytes_of_a_copy_by_two_choices(bytes: int, level: str) -> None:
+    """As Triton copies rows: none where the row or the column is not there."""
+    read = (
+        f"setp.lt.u32 %p1, %t, %n; setp.lt.u32 %p2, %t, 60; selp.b32 %r2, {bytes}, 0, %p1; selp.b32 %r2, %r2, 0, %p2;"
+    )
+    copy = read + COPIED.replace("], 4;", "], 4, %r2;") + "cp.async.wait_all;"
+    found = ptxlab.prove(kernel(copy), assume="n <= len(x)", replays=False)
+    assert found.level == level, str(found)
+
+
 ONLY_FIRST = """
 shl.b32 %r1, %t, 2; mov.u32 %r2, tile; add.u32 %r2, %r2, %r1; mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x;
 setp.gt.u32 %p4, %n, 1;

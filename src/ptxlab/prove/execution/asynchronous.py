@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ptxlab.flow.expressions import linear
+from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import LONG, WORD
 from ptxlab.isa import Jump, Match
 from ptxlab.isa.units.fragment import extents
@@ -84,7 +84,7 @@ class Asynchronous:
         if size is None:
             raise self._unsupported(here)
         given = self.effects.operand(here, "read")
-        if given is not None and not 0 <= given.bounds[0] <= given.bounds[1] <= size:
+        if given is not None and not _is_at_most(given, size):
             raise UnsupportedError(here.at, f"the bytes that are read may be more than the {size} that are copied")
         for access in match.effects.accesses:
             read = self.effects.operand(here, "read") if access.kind == "load" else None  # of the size
@@ -212,3 +212,12 @@ class Asynchronous:
                 if not guard.negated and is_again and flow.targets.get(jumps[1]) == (block,):
                     return predicate
         raise UnsupportedError(here.at, "a wait that is not repeated at once until it is over is not followed")
+
+
+def _is_at_most(value: Linear, most: int) -> bool:
+    """Whether a number is from 0 to another, by its bounds; of a choice, both are."""
+    if 0 <= value.bounds[0] <= value.bounds[1] <= most:
+        return True
+    chosen = [atom for atom, factor in value.terms if atom.kind == "select" and factor == 1]
+    is_choice = bool(chosen) and len(value.terms) == 1 and not value.constant
+    return is_choice and all(_is_at_most(part, most) for part in chosen[0].parts[1:])
