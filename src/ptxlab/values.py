@@ -15,6 +15,7 @@ from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 Method = Callable[..., Any]
+Json = dict[str, Any]  # an object of JSON, as it is read or written
 
 
 class _Factory:
@@ -39,7 +40,7 @@ def _dataclass(
 ) -> Any:
     """Add the methods of a value to a class, as `dataclasses.dataclass` does."""
 
-    def make(plain: type[Any]) -> type[Any]:
+    def make(plain: type[object]) -> type[Any]:
         own, said = frozenset(plain.__dict__), plain.__doc__
         made: type[Any] = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(plain)
         made.__doc__ = said

@@ -19,15 +19,16 @@ from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
     import numpy
+    from numpy.typing import NDArray
 
-    Array = numpy.ndarray[Any, Any]
+    Array = NDArray[Any]
     Form = tuple[numpy.dtype[Any], tuple[int, ...]]
 
 _LISTED = 8  # variables that are named where a wrong one was asked for
 _DECLARED_AS_BYTES = "compilers declare what C++ calls an array or a structure as bytes: pass an array, or say `dtype`"
 
 
-def set(module: ir.Module, name: str, value: object, dtype: Any = None) -> None:
+def set(module: ir.Module, name: str, value: object, dtype: object = None) -> None:
     """Give a variable a value; see `ptxlab.ir.Module.set`."""
     refuse_wrong(module)
     context = context_of(module)
@@ -210,7 +211,7 @@ def _same_bits(module: ir.Module, variable: ir.Variable, array: Array, kind: num
     return array
 
 
-def _converted(module: ir.Module, variable: ir.Variable, value: Any, kind: numpy.dtype[Any]) -> Array:
+def _converted(module: ir.Module, variable: ir.Variable, value: object, kind: numpy.dtype[Any]) -> Array:
     """Python numbers, or numbers of any type where `dtype` was said, as elements of that type; they must fit."""
     import numpy
 

@@ -169,7 +169,7 @@ def _first_problem(
     return None
 
 
-def emit(text: str, arguments: Sequence[object], out: Any = None, when: Any = None, pair: bool = False) -> Any:
+def emit(text: str, arguments: Sequence[object], out: object = None, when: object = None, pair: bool = False) -> Any:
     """Write one instruction; returns what it writes: None, a value, or a tuple of them."""
     trace = current(f"`{text}`")
     outs = None if out is None else _results(text, out)

@@ -100,7 +100,7 @@ class Structures(Pointer, to_structures=True):
         """The structure that this points to, in place."""
         return load(self.type, self, in_place=True)
 
-    def store(self, value: Any) -> None:
+    def store(self, value: object) -> None:
         """Write the structure that this points to, field by field."""
         check_given("what is stored", self.type, value)
         store(self.type, self, value)

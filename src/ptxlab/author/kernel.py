@@ -133,7 +133,7 @@ class Kernel(Launchable):
             raise
         return replace(result, diagnostics=at_origin(self.module, result.diagnostics))
 
-    def set(self, name: str, value: object, dtype: Any = None) -> None:
+    def set(self, name: str, value: object, dtype: object = None) -> None:
         """Give a variable a value, as `ptxlab.ir.Module.set` does."""
         self.module.set(name, value, dtype)
 

@@ -42,7 +42,7 @@ class Module:
         position = here()
         chosen = {name: numbers_of(name, value, position) for name, value in directives.items()}
 
-        def add(function: Callable[..., Any]) -> Kernel:
+        def add(function: Callable[..., object]) -> Kernel:
             check_function(function, position)
             program = self.program
             added = Kernel(function, program.target, program.version, chosen, position)
@@ -84,7 +84,7 @@ class Module:
         """The program, as `ptxlab.parse` reads it."""
         return self.program.module
 
-    def set(self, name: str, value: object, dtype: Any = None) -> None:
+    def set(self, name: str, value: object, dtype: object = None) -> None:
         """Give a variable a value, as `ptxlab.ir.Module.set` does."""
         self.module.set(name, value, dtype)
 

@@ -207,7 +207,7 @@ class Pointer(Operand):
         emit(f"add.{self.register.type.name}", [self.register, _whole(index) * self.size], out=self.register)
         return self
 
-    def at(self, *indices: Any) -> Pointer:
+    def at(self, *indices: object) -> Pointer:
         """The pointer to an element."""
         return self._lend(self._element(indices))
 
@@ -271,7 +271,7 @@ class Pointer(Operand):
         out = element() if self.lanes == 1 else tuple(element() for _ in range(self.lanes))
         return emit(f"ld{self._modifiers}", [self], out=out)
 
-    def store(self, value: Any) -> None:
+    def store(self, value: object) -> None:
         """Write the element that this points to, by one `st`."""
         parts = value if isinstance(value, (tuple, list)) else (value,)
         if len(parts) != self.lanes:

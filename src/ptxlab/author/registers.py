@@ -55,7 +55,7 @@ class Register(Operand):
         if "type" in vars(cls):
             _CLASSES.setdefault(cls.type.name, cls)
 
-    def __init__(self, value: Any = None) -> None:
+    def __init__(self, value: object = None) -> None:
         raise NotImplementedError
 
     @property

@@ -29,11 +29,11 @@ class TensorMemory:
         self._when = when
         self._blocks = blocks
 
-    def at(self, column: Any = 0) -> Any:
+    def at(self, column: object = 0) -> Any:
         """The address of a column, a number or a register, as `tcgen05.mma` and `tcgen05.cp` take it."""
         return self._at(self.address, column)
 
-    def rows(self, warp: u32, column: Any = 0) -> Any:
+    def rows(self, warp: u32, column: object = 0) -> Any:
         """The address of the 32 lanes that a warp reads and writes, from a column on; `warp` counts from 0 to 3."""
         return self._at(self.address + (warp << LANES), column)
 

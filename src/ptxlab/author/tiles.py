@@ -98,7 +98,7 @@ class Tile:
 
 def _swizzled(steps: list[tuple[Any, int]], swizzle: Swizzle) -> Scalar:
     """The sum of each index times its bytes, swizzled: a `mad` for each register, then three instructions."""
-    total: Any = sum(index * size for index, size in steps if not isinstance(index, Scalar))
+    total = sum(index * size for index, size in steps if not isinstance(index, Scalar))
     for index, size in steps:
         if not isinstance(index, Scalar):
             continue

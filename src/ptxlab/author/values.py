@@ -7,7 +7,7 @@ instruction that the types of its operands name (see `operators.py`); `x += y` a
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from ptxlab.author import operators
 from ptxlab.author.registers import Register
@@ -21,7 +21,7 @@ V = TypeVar("V", bound="Scalar")
 class Scalar(Register):
     """A register that Python's operators compute with."""
 
-    def __init__(self, value: Any = None) -> None:
+    def __init__(self, value: object = None) -> None:
         self._make(current(f"`{self.type.name}(...)`"))
         if value is not None:
             operators.assign(self, value)

@@ -180,7 +180,7 @@ def _function(path: Path, name: str | None) -> Callable[..., Any]:
     return functions[name]
 
 
-def _compare(kernel: Function, other: Function | Callable[..., Any], given: dict[str, Any]) -> Verdict:
+def _compare(kernel: Function, other: Function | Callable[..., object], given: dict[str, Any]) -> Verdict:
     from ptxlab.equal import Launch, equal
     from ptxlab.ir import Function
 

@@ -17,10 +17,10 @@ from ptxlab.cli.findings import show_findings
 from ptxlab.cli.plain_arguments import Argument, spell_shape, type_of
 from ptxlab.report import Diagnostic, Format, render
 from ptxlab.report.terminal import printable_lines
-from ptxlab.values import dataclass
+from ptxlab.values import Json, dataclass
 
 if TYPE_CHECKING:
-    from numpy import ndarray
+    from numpy.typing import NDArray
 
     from ptxlab.device.result import Result
     from ptxlab.ir import Function, Module
@@ -35,8 +35,8 @@ class Observed:
 
     name: str
     type: str
-    before: ndarray[Any, Any]
-    after: ndarray[Any, Any]
+    before: NDArray[Any]
+    after: NDArray[Any]
 
     @property
     def changed(self) -> int:
@@ -105,9 +105,7 @@ def _names(kernel: Function, number: int, value: object) -> list[str]:
     return [f"{parameter.title}+{one.field.offset}" for one in placed]
 
 
-def watched_variables(
-    module: Module, settings: dict[str, Argument], before: dict[str, ndarray[Any, Any]]
-) -> list[Observed]:
+def watched_variables(module: Module, settings: dict[str, Argument], before: dict[str, NDArray[Any]]) -> list[Observed]:
     """The variables that a kernel may have written; those that were set have the type that was said."""
     from ptxlab.variables import written
 
@@ -192,7 +190,7 @@ class FinishedRun:
         if report and self.result.fidelity is not None:
             yield f"fidelity: {self.result.fidelity}"
 
-    def changes(self, observed: Sequence[Observed]) -> list[dict[str, Any]]:
+    def changes(self, observed: Sequence[Observed]) -> list[Json]:
         """What to show of those that the kernel changed."""
         return [one.as_object() for one in observed if one.changed]
 
@@ -242,7 +240,7 @@ def finite(value: object) -> Any:
     return value
 
 
-def summarise(array: ndarray[Any, Any]) -> dict[str, object]:
+def summarise(array: NDArray[Any]) -> dict[str, object]:
     """The first values, the least and the greatest, and how many are NaNs."""
     import numpy
 
@@ -265,7 +263,7 @@ def spell_number(number: float | int) -> str:
     return str(number) if isinstance(number, int) else f"{number:.6g}"
 
 
-def spell_range(change: dict[str, Any]) -> str:
+def spell_range(change: Json) -> str:
     """`from -1 to 1, 3 of them NaN`"""
     if change["nans"] == change["elements"]:
         return "all of them NaN"

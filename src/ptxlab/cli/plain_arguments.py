@@ -18,7 +18,8 @@ from ptxlab.cli.files import name_of
 from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
-    from numpy import dtype, ndarray
+    from numpy import dtype
+    from numpy.typing import NDArray
 
     from ptxlab.ir import Variable
 
@@ -81,7 +82,7 @@ class Argument:
         except ValueError:
             raise self.problem(f"`{self.value}` is not a number") from None
 
-    def _array(self, kind: dtype[Any], seed: Seed) -> ndarray[Any, Any]:
+    def _array(self, kind: dtype[Any], seed: Seed) -> NDArray[Any]:
         assert self.shape is not None
         if self.value.startswith("@"):
             return self._load(kind)
@@ -99,7 +100,7 @@ class Argument:
         is_number = self.shape is None and self.type in TYPES
         return numpy.frombuffer(made, type_of(self.type)) if is_number and isinstance(made, bytes) else made
 
-    def _fill(self, kind: dtype[Any], count: int, seed: Seed) -> ndarray[Any, Any]:
+    def _fill(self, kind: dtype[Any], count: int, seed: Seed) -> NDArray[Any]:
         import numpy
 
         if random := _RANDOM.fullmatch(self.value):
@@ -116,7 +117,7 @@ class Argument:
             raise self.problem(f"{len(values)} values for {count} elements")
         return numpy.array(values * count if len(values) == 1 else values, dtype=kind)
 
-    def _random(self, kind: dtype[Any], count: int, seed: Seed, low: str | None, high: str | None) -> ndarray[Any, Any]:
+    def _random(self, kind: dtype[Any], count: int, seed: Seed, low: str | None, high: str | None) -> NDArray[Any]:
         """Floats from -1 to 1, integers of the whole range, or both from `low` to `high`, which is not reached."""
         import numpy
 
@@ -175,7 +176,7 @@ class Argument:
         words = "" if self.shape is None else ", nor zeros, ones, arange, random, random:LOW:HIGH or @FILE"
         return f"`{text}` is not {what}{words}"
 
-    def _load(self, kind: dtype[Any]) -> ndarray[Any, Any]:
+    def _load(self, kind: dtype[Any]) -> NDArray[Any]:
         import numpy
 
         path = Path(self.value[1:])
@@ -200,7 +201,7 @@ class Argument:
             raise self.problem(f"`{name_of(path)}` has the shape {spell_shape(loaded.shape)}")
         return numpy.ascontiguousarray(loaded)
 
-    def _raw(self, loaded: ndarray[Any, Any], kind: dtype[Any]) -> ndarray[Any, Any]:
+    def _raw(self, loaded: NDArray[Any], kind: dtype[Any]) -> NDArray[Any]:
         """The bytes of a file as elements of the type."""
         name, shape = name_of(Path(self.value[1:])), self.shape or (loaded.size // kind.itemsize,)
         expected = prod(shape) * kind.itemsize

@@ -135,7 +135,7 @@ def executor_of(scheduler: str | None) -> Iterator[Executor | None]:
     except ImportError:
         raise click.UsageError("`--scheduler` needs Dask: pip install distributed") from None
     try:
-        client: Any = Client(scheduler, timeout=10)
+        client = Client(scheduler, timeout=10)
     except (OSError, ValueError, TimeoutError) as problem:
         raise click.UsageError(f"there is no Dask scheduler at `{scheduler}`: {problem}") from None
     with client:
@@ -159,8 +159,8 @@ def progress_bar(before: str = "") -> Iterator[Callable[[int, int], None] | None
 
     started, before_it = time.perf_counter(), 0
     with ExitStack() as stack:
-        bar: Any = None
-        task: Any = None
+        bar = None
+        task = None
 
         def report(done: int, total: int) -> None:
             nonlocal bar, task, started, before_it

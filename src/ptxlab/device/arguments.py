@@ -66,7 +66,7 @@ class AddressSpace:
 def pack(
     module: ir.Module,
     kernel: ir.Function,
-    args: Sequence[Any],
+    args: Sequence[object],
     space: AddressSpace | None = None,
     bound: Mapping[str, object] | None = None,
 ) -> Parameters:
@@ -122,7 +122,7 @@ class _Packing:
             self.parameters.objects.place(value, number, f"the {value.__class__.__name__.lower()} object {number}")
             self.parameters.objects.count = max(self.parameters.objects.count, number + 1)
 
-    def add(self, number: int, field: ParameterField, value: Any, where: str = "") -> None:
+    def add(self, number: int, field: ParameterField, value: object, where: str = "") -> None:
         """Write a value to a field of a parameter."""
         parameter = self.kernel.parameters[number]
         offset = self.area.offsets[id(parameter)] + field.offset

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from ptxlab.device.multicast import PlacedMulticast
 from ptxlab.device.regions import Region
 from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
-    import numpy
+    pass
 
 START = 0x7400_0000_0000  # above the arrays of a launch, below what a kernel allocates
 _GAP = 65536  # between arrays, so that a step too far is found out
@@ -30,7 +32,7 @@ class HostMemory:
         self.multicasts: list[PlacedMulticast] = []
         self._next = START
 
-    def add(self, data: numpy.ndarray[Any, Any], name: str, key: int | None = None) -> Region:
+    def add(self, data: NDArray[Any], name: str, key: int | None = None) -> Region:
         """The region of an array that is not a part of another; `key` finds it again, if its data has no address."""
         address, read_only = data.__array_interface__["data"]
         key = address if key is None else key

@@ -34,7 +34,7 @@ class PlacedObjects:
     variables: int = 0
     placed: list[PlacedObject] = field(default_factory=list)
 
-    def add(self, value: Any, type: str, bytes: int, name: str) -> int:
+    def add(self, value: object, type: str, bytes: int, name: str) -> int:
         """The handle of an object that is given for a parameter of that type and that many bytes."""
         wanted = _KINDS[value.__class__]
         if bytes != HANDLE_BYTES or (type not in ("u64", "s64", "b64") and type != wanted):

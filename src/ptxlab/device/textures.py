@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from ptxlab.values import dataclass
 
 if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
+    Array = NDArray[Any]
 
 HANDLES = 5 << 56  # where handles of textures, surfaces and samplers start in the generic address space
 HANDLE_BYTES = 8  # from one handle to the next: an array of `.texref` has one for each element

@@ -18,7 +18,7 @@ MOST = 16  # parts of a dimension
 KINDS = {"read": "reads", "written": "writes"}
 
 
-def blocks(result: Any, *names: str, title: str = "", parts: int = MOST) -> Picture:
+def blocks(result: object, *names: str, title: str = "", parts: int = MOST) -> Picture:
     """The blocks that read and write each part of the arrays, or of those named; `result` was recorded.
 
     Rows and columns that the same blocks access are one row or column of the picture; where there are more than `parts`
@@ -102,7 +102,7 @@ def _spelled(edges: Sequence[tuple[int, int]]) -> list[str]:
     return [str(start) if end == start + 1 else f"{start}-{end - 1}" for start, end in edges]
 
 
-def cluster(result: Any, title: str = "") -> Picture:
+def cluster(result: object, title: str = "") -> Picture:
     """Whose shared memory each block reads and writes, in bytes; `result` was recorded."""
     trace = _recorded(result)
     names = [f"block {number}" for number in range(int(np.prod(trace.grid)))]

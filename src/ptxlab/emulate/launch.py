@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.device.coverage import Coverage
@@ -44,7 +44,7 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(render(result.diagnostics).rstrip("\n"))
 
 
-def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
+def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[object], options: LaunchOptions) -> Result:
     """Run a kernel on this machine's cores."""
     arithmetic = arithmetic_of(emulated.module, kernel, emulated.digest, options)
     configuration = configure(emulated.module, kernel, options, arithmetic)

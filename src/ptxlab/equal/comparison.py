@@ -43,7 +43,7 @@ _ROOM = 0.25  # of the largest element: for rounding, when a replay is checked
 def equal(
     a: Side,
     b: Side,
-    args: Sequence[Any] = (),
+    args: Sequence[object] = (),
     *,
     grid: int | Sequence[int] = 1,
     block: int | Sequence[int] | None = None,
@@ -51,7 +51,7 @@ def equal(
     cluster: int | Sequence[int] | None = None,
     outputs: Sequence[str] | None = None,
     symbols: Sequence[str] | None = None,
-    names: Mapping[str, Any] | None = None,
+    names: Mapping[str, object] | None = None,
     tolerance: float = 1e-5,
     assume_paths: bool = False,
     batch: tuple[int, int] | None = None,

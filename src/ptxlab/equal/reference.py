@@ -24,7 +24,7 @@ class Expression:
     side = 1
     assumed: tuple[int, ...] = ()
 
-    def __init__(self, function: Callable[..., Any], inputs: Inputs, other: Kernels) -> None:
+    def __init__(self, function: Callable[..., object], inputs: Inputs, other: Kernels) -> None:
         self.function = function
         self.inputs = inputs
         self.arrays = other.arrays
@@ -97,7 +97,7 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
         self.nodes, self.ids = nodes, ids
 
     @classmethod
-    def of(cls, nodes: Nodes, value: Any) -> Symbols:
+    def of(cls, nodes: Nodes, value: object) -> Symbols:
         """Any array or number as one of expressions."""
         if isinstance(value, Symbols):
             return value
@@ -159,7 +159,7 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
     def prod(self, axis: object = None, keepdims: bool = False, **named: object) -> Symbols:
         return self._reduce("mul", *_axes(axis, keepdims, named))
 
-    def max(self, axis: Any = None, keepdims: bool = False, **named: Any) -> Symbols:
+    def max(self, axis: object = None, keepdims: bool = False, **named: object) -> Symbols:
         return self._reduce("max", *_axes(axis, keepdims, named))
 
     def min(self, axis: object = None, keepdims: bool = False, **named: object) -> Symbols:
@@ -221,7 +221,7 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), named: Any = None) -> Any:
         return torch_functions.call(function, args, named or {})
 
-    def _reduce(self, word: str, axis: Any, keepdims: bool) -> Symbols:
+    def _reduce(self, word: str, axis: object, keepdims: bool) -> Symbols:
         axes = tuple(range(self.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         axes = tuple(one % self.ndim for one in axes)
         kept = [one for one in range(self.ndim) if one not in axes]
@@ -236,7 +236,7 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
         return Symbols(self.nodes, ids.reshape(shape))
 
 
-def _axes(axis: Any, keepdims: bool, named: dict[str, Any]) -> tuple[Any, bool]:
+def _axes(axis: object, keepdims: bool, named: dict[str, Any]) -> tuple[Any, bool]:
     """What a sum or the like is over, as NumPy says it or torch; what else would change it is refused."""
     axis, keepdims = named.pop("dim", axis), named.pop("keepdim", keepdims)
     unknown = [name for name in named if name not in ("dtype", "out")]

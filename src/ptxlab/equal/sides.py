@@ -60,7 +60,7 @@ class Inputs:
     """The arrays of both sides and their nodes: elements of floats are symbols, all others plain numbers."""
 
     def __init__(
-        self, nodes: Nodes, symbols: Sequence[str] | None = None, names: Mapping[str, Any] | None = None
+        self, nodes: Nodes, symbols: Sequence[str] | None = None, names: Mapping[str, object] | None = None
     ) -> None:
         self.nodes = nodes
         named = [NamedArray(name, one) for name, given in (names or {}).items() for one in arrays_in(given)]
@@ -135,7 +135,7 @@ class Kernels:
         launches: Sequence[Launch],
         inputs: Inputs,
         side: int,
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
         *,
         assumes_paths: bool = False,
     ) -> None:

@@ -185,7 +185,7 @@ class _Matrices:
             raise self.turn.refused("the metadata of a sparse matrix depend on the value of an input")
         cells = load(np.where(codes < 0, codes, ZERO).reshape(-1, 4)).astype(np.int64)
         kept = KEPT[mma.kind]
-        says: Any = Sparsity(cells=cells, kept=kept, lane=place >> 16, column=place & 0xFFFF,  # type: ignore[arg-type]
+        says = Sparsity(cells=cells, kept=kept, lane=place >> 16, column=place & 0xFFFF,  # type: ignore[arg-type]
                              rows=lane_rows(self.tile), has_long_rows=int(DEPTHS[mma.kind] > 16))  # fmt: skip
         choices = [[int(choice_of(says, m, k)) for k in range(self.stored)] for m in range(len(rows))]
         return with_zeros(self.turn.nodes, rows, np.array(choices), kept, self.says.atype)

@@ -9,6 +9,7 @@ from typing import Any
 from ptxlab.ir.module import Module
 from ptxlab.ir.origin import Origins
 from ptxlab.report import Span
+from ptxlab.values import Json
 
 SAME_BITS, SAME_FUNCTION, NEAR, DIFFERENT, REFUSED = "same-bits", "same-function", "near", "different", "refused"
 TITLES = {
@@ -82,7 +83,7 @@ class Witness:
     element: str
     places: tuple[OperationSite | None, OperationSite | None]
     words: Sequence[str] = ()
-    inputs: dict[str, Any] = field(default_factory=dict, repr=False)
+    inputs: Json = field(default_factory=dict, repr=False)
     """Arrays for which the two give different results, by name."""
     values: tuple[float, float] | None = None
     """What the element is then on both sides, as real numbers."""
@@ -141,10 +142,10 @@ class Verdict:
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """The answer as plain values, for JSON."""
         witness = self.witness
-        found: dict[str, Any] = {
+        found: Json = {
             "version": 1, "level": self.level, "a": self.titles[0], "b": self.titles[1], "outputs": list(self.outputs),
             "holds_for": self.holds_for, "elements": self.elements, "differing": self.differing,
             "notes": list(self.notes),

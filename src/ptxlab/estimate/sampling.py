@@ -14,6 +14,7 @@ from ptxlab.device.structures import leaves
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.ir import Function
 from ptxlab.launch import launch
+from ptxlab.values import Json
 
 MOST = 4  # blocks of a grid that are run
 _LONG = 20_000_000  # instructions of threads after which two blocks are enough
@@ -54,7 +55,7 @@ class Work:
 def sample(kernel: Function, args: Sequence[object], options: LaunchOptions, gpu: str) -> Work:
     """Run some blocks of a launch on the emulator, each by itself; by default a few, far from each other."""
     cluster = prod(options.cluster or kernel.required_cluster or (1, 1, 1))
-    found: list[tuple[Extents, dict[str, Any]]] = []
+    found: list[tuple[Extents, Json]] = []
     executed = 0
     for block in options.blocks or spread(options.grid):
         if options.blocks is None and executed > _LONG and len(found) >= 2:
@@ -89,7 +90,7 @@ def _mapped(args: Sequence[object]) -> ArrayRegion:
 
 
 def _mean(
-    found: Sequence[tuple[Extents, dict[str, Any]]], cluster: int, regions: Sequence[ArrayRegion], mapped: ArrayRegion
+    found: Sequence[tuple[Extents, Json]], cluster: int, regions: Sequence[ArrayRegion], mapped: ArrayRegion
 ) -> Work:
     lines: dict[int, Counter[str]] = {}
     mmas: Counter[str] = Counter()

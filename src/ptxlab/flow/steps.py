@@ -181,14 +181,14 @@ class _Machine(EffectRecorder):
         parts = (self.noted(condition, PREDICATE).at, first.at, self.noted(no, first.type).at)
         return self.add(Step("select", first.type, parts, first.type))
 
-    def cast(self, value: Any, type: str) -> Noted:  # type: ignore[override]
+    def cast(self, value: object, type: str) -> Noted:  # type: ignore[override]
         given = self.noted(value, PREDICATE)
         return self.add(Step("cast", type_named(type), (given.at,), given.type))
 
     def reinterpret(self, value: object, type: str) -> Noted:  # type: ignore[override]
         return Noted(self, self.noted(value, PREDICATE).at, type_named(type))
 
-    def pack(self, parts: Sequence[Any], type: str) -> Noted:  # type: ignore[override]
+    def pack(self, parts: Sequence[object], type: str) -> Noted:  # type: ignore[override]
         given = [self.noted(part, PREDICATE) for part in parts]
         types = tuple(part.type for part in given)
         return self.add(Step("pack", type_named(type), tuple(part.at for part in given), given[0].type, types))
@@ -221,7 +221,7 @@ class _Machine(EffectRecorder):
     def collect(
         self,
         function: Callable[..., object],
-        members: Any,
+        members: object,
         inputs: Sequence[object],
         results: Sequence[str],
         *,

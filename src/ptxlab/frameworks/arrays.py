@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy
+from numpy.typing import NDArray
 
 from ptxlab.device.host_memory import HostMemory, HostPointer
 from ptxlab.device.regions import Region
@@ -23,7 +24,7 @@ from ptxlab.gpu.driver import call, current
 class NumpyArray:
     """An array of NumPy, with as much of a tensor's interface as compilers ask for."""
 
-    def __init__(self, array: numpy.ndarray[Any, Any], arrays: Arrays) -> None:
+    def __init__(self, array: NDArray[Any], arrays: Arrays) -> None:
         if array.dtype.hasobject or not array.dtype.isnative:
             raise ValueError(f"a GPU can't read an array of {array.dtype}")
         self.array, self.dtype, self.shape = array, array.dtype, array.shape
@@ -66,7 +67,7 @@ class _Copy(NamedTuple):
 
     gpu: int
     address: int
-    bytes: numpy.ndarray[Any, Any]
+    bytes: NDArray[Any]
 
     def move(self, function: str, *places: int) -> None:
         """Copy all of it, after everything that the GPU does now."""
@@ -128,7 +129,7 @@ class Arrays:
             weakref.finalize(storage, _forget, weakref.ref(self), start, known).atexit = False
         return known.base + int(tensor.storage_offset() * tensor.element_size())
 
-    def _numpy(self, array: numpy.ndarray[Any, Any]) -> int:
+    def _numpy(self, array: NDArray[Any]) -> int:
         owner = array
         while isinstance(owner.base, numpy.ndarray):
             owner = owner.base
@@ -150,7 +151,7 @@ class Arrays:
             self._copies.pop(key, None)
 
 
-def bytes_at(address: int, size: int) -> numpy.ndarray[Any, Any]:
+def bytes_at(address: int, size: int) -> NDArray[Any]:
     """Memory of this process as an array, which does not own it."""
     there: Any = (ctypes.c_uint8 * size).from_address(address) if size else bytearray(1)
     return numpy.frombuffer(there, numpy.uint8, size)

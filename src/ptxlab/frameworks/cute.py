@@ -145,7 +145,7 @@ def _declared(module: ModuleType) -> list[str]:
     return [str(one.attributes["sym_name"]).strip('"') for one in functions if not list(one.regions[0].blocks)]
 
 
-def _argument(value: Any, memory: HostMemory, node: Node | None) -> Any:
+def _argument(value: object, memory: HostMemory, node: Node | None) -> Any:
     """An argument, or a list of them, with tensors for arrays."""
     if isinstance(value, (list, tuple)):
         return type(value)(_argument(one, memory, node) for one in value)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy
 
@@ -117,7 +116,9 @@ class Job:
             ):
                 self._teams.make(index, start, stride, size)
 
-    def zeros(self, shape: int | Sequence[int], dtype: Any = numpy.float32, *, name: str | None = None) -> list[Array]:
+    def zeros(
+        self, shape: int | Sequence[int], dtype: object = numpy.float32, *, name: str | None = None
+    ) -> list[Array]:
         """Symmetric memory: an array of zeros on each PE, which `nvshmem_ptr` and the like find on all of them."""
         self.node.memory.line_up()
         return [device.zeros(shape, dtype, name=name) for device in self.node]

@@ -155,7 +155,7 @@ def _number(torch: Any, device: object, machine: Machine) -> int:
 
 
 @contextmanager
-def _chosen(torch: Any, device: object, machine: Machine) -> Iterator[None]:
+def _chosen(torch: object, device: object, machine: Machine) -> Iterator[None]:
     """Another device, for a while."""
     before = machine.current()
     machine.choose(_number(torch, device, machine))

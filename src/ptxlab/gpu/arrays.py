@@ -121,7 +121,7 @@ def _torch(value: Any) -> ArrayMemory:
     return ArrayMemory(value.data_ptr(), value.numel() * value.element_size(), gpu, True, None, value)
 
 
-def _interface(interface: dict[str, Any], owner: Any) -> ArrayMemory:
+def _interface(interface: dict[str, Any], owner: object) -> ArrayMemory:
     shape, strides = tuple(interface["shape"]), interface.get("strides")
     itemsize = int("".join(filter(str.isdigit, interface["typestr"])))
     if strides is not None:

@@ -25,7 +25,7 @@ class Graph:
         self.owners: list[Any] = []  # arrays, which live as long as the graph
         self._executable: Any = None
 
-    def add(self, part: Prepared, owners: Sequence[Any]) -> None:
+    def add(self, part: Prepared, owners: Sequence[object]) -> None:
         """Remember a launch that the driver has recorded, and keep what it works on."""
         self.parts.append(part)
         self.owners += owners
@@ -38,7 +38,7 @@ class Graph:
             bindings().cuGraphDestroy(graph)
         weakref.finalize(self, _destroy, bindings(), self._executable).atexit = False
 
-    def launch(self, stream: Any = None) -> None:
+    def launch(self, stream: object = None) -> None:
         """Start everything on a stream, the default one unless another is named; arrays hold then what they hold."""
         if self._executable is None:
             raise ValueError("the graph is still being recorded: launch it after the `with` block")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 from ptxlab import ir
 from ptxlab.device.fidelity import Fidelity
@@ -29,7 +28,7 @@ def launch(
     kernel: ir.Function,
     gpu: Gpu,
     state: GpuState,
-    args: Sequence[Any],
+    args: Sequence[object],
     options: LaunchOptions,
     kept: dict[int, bytearray] | None = None,
 ) -> Result:

@@ -28,7 +28,7 @@ class Launchable:
         self,
         grid: int | Sequence[int],
         block: int | Sequence[int],
-        args: Sequence[Any] = (),
+        args: Sequence[object] = (),
         *,
         shared: int = 0,
         cluster: int | Sequence[int] | None = None,
@@ -48,7 +48,7 @@ class Launchable:
         contract: str | None = None,
         cooperative: bool = False,
         overlap: bool = False,
-        stream: Any = None,
+        stream: object = None,
         compile: str | Path | None = None,
         wait: bool = True,
         record: Record | None = None,
@@ -96,7 +96,7 @@ class Launchable:
         raise NotImplementedError
 
 
-def launch(kernel: Launchable, args: Sequence[Any], options: LaunchOptions) -> Result:
+def launch(kernel: Launchable, args: Sequence[object], options: LaunchOptions) -> Result:
     """Run a kernel in PTX."""
     result: Result = _launching().launch(kernel, args, options)
     return result

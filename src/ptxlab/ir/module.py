@@ -13,7 +13,7 @@ from ptxlab.ir.statements import Comment, Instruction
 from ptxlab.report import Source, Span
 
 if TYPE_CHECKING:
-    from numpy import ndarray
+    from numpy.typing import NDArray
 
     from ptxlab.ir.inlining import SourceFrame
 
@@ -127,7 +127,7 @@ class Module(Node):
         chosen.module = self
         return chosen
 
-    def set(self, name: str, value: object, dtype: Any = None) -> None:
+    def set(self, name: str, value: object, dtype: object = None) -> None:
         """Give a `.global` or `.const` variable a value, on every device: as `cudaMemcpyToSymbol` does.
 
         `value` is an array of the declared type and shape, numbers, or bytes. Compilers declare arrays of C as bytes
@@ -135,13 +135,13 @@ class Module(Node):
         """
         _variables().set(self, name, value, dtype)
 
-    def get(self, name: str, dtype: object = None, device: str = "auto") -> ndarray[Any, Any]:
+    def get(self, name: str, dtype: object = None, device: str = "auto") -> NDArray[Any]:
         """A copy of a variable, with the declared type and shape; what was declared as bytes may have another `dtype`.
 
         Every device has variables of its own. "auto" reads those where a kernel of the module ran last, "cpu" the
         emulator's, "cuda" (or "cuda:1") a GPU's. Before the first launch there, they are what `set` gave, or the PTX.
         """
-        found: ndarray[Any, Any] = _variables().get(self, name, dtype, device)
+        found: NDArray[Any] = _variables().get(self, name, dtype, device)
         return found
 
     def inherit(self, other: Module) -> None:

@@ -146,7 +146,7 @@ def format_of(type: Type) -> Format:
     return format
 
 
-def _ordinary(value: Any) -> Any:
+def _ordinary(value: object) -> Any:
     """A decoded float as something that Python can order; None for a NaN."""
     plain = {
         Special.NAN: None,

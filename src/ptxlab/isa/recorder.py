@@ -28,7 +28,7 @@ class Placeholder:
 
     type: Type
 
-    def _same(self, other: Any = None) -> Placeholder:
+    def _same(self, other: object = None) -> Placeholder:
         return self
 
     def _predicate(self, other: object) -> Placeholder:

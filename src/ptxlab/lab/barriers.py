@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from ptxlab.lab.waiting import Waiting
 from ptxlab.trace.barriers import BarrierHistory
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.warp_steps import WarpSteps
+from ptxlab.values import Json
 
 WORDS = {
     INITIALIZED: "initialized", ARRIVED: "arrived", EXPECTED: "expects", COMPLETED: "bytes", PHASE: "phase",
@@ -45,7 +45,7 @@ class Barriers:
         offset = history.address - max(starts)
         return names[max(starts)] + (f"+{offset}" if offset else "")
 
-    def window(self, block: int, start: int, end: int) -> list[dict[str, Any]]:
+    def window(self, block: int, start: int, end: int) -> list[Json]:
         """The barriers of a block, with what happens to each from a warp step to another."""
         found = []
         for history in self.recorded.histories(block):

@@ -26,6 +26,7 @@ from ptxlab.trace.accesses import GLOBAL, PARAM
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.finder import Finder
 from ptxlab.trace.warp_steps import WarpSteps
+from ptxlab.values import Json
 
 BULK = 1 << 31  # of the number of an operation: it is a bulk copy
 MOST = 20_000  # copies that are listed
@@ -70,7 +71,7 @@ class RecordedCopies:
             for issue, a, b in zip(issued.tolist(), low.tolist(), high.tolist(), strict=True)
         ]
 
-    def listed(self, block: int) -> list[dict[str, Any]]:
+    def listed(self, block: int) -> list[Json]:
         """The copies that threads of a block issue, and those that write its shared memory, in order."""
         count = self.steps.trace.accesses.threads_in_block
         found = []
@@ -80,7 +81,7 @@ class RecordedCopies:
                 found.append({"number": number, **self._summary(one)})
         return found[:MOST]
 
-    def _summary(self, one: _Operation) -> dict[str, Any]:
+    def _summary(self, one: _Operation) -> Json:
         issue, when = self.events[one.issue], self.steps.event_steps
         written = one.pieces[self.events["kind"][one.pieces] == WRITTEN]
         block, own = divmod(int(issue["thread"]), self.steps.trace.accesses.threads_in_block)
@@ -109,7 +110,7 @@ class RecordedCopies:
                     return number
         return -1
 
-    def shown(self, block: int, number: int) -> dict[str, Any]:
+    def shown(self, block: int, number: int) -> Json:
         """A copy as a picture: the rows of its box, chunk by chunk, and where each chunk is in memory of a block."""
         one = self._operations[number]
         summary = self._summary(one)
@@ -130,7 +131,7 @@ class RecordedCopies:
 
     # The box.
 
-    def _map(self, one: _Operation, step: int) -> tuple[Copy | None, dict[str, Any]]:
+    def _map(self, one: _Operation, step: int) -> tuple[Copy | None, Json]:
         """The copy by its tensor map, if it has one that can be read, and what the map says."""
         issue = self.events[one.issue]
         thread, instruction = int(issue["thread"]), int(issue["instruction"])
@@ -233,7 +234,7 @@ class RecordedCopies:
 
     # When it arrives.
 
-    def _barrier(self, one: _Operation, owner: int) -> dict[str, Any] | None:
+    def _barrier(self, one: _Operation, owner: int) -> Json | None:
         """The mbarrier that its bytes arrive at: when, of which phase, when that is complete, and who sees it first."""
         if not len(one.pieces):
             return None
@@ -250,7 +251,7 @@ class RecordedCopies:
             if history.is_mbarrier and history.address == address:
                 later = history.events[np.searchsorted(history.events, signal) :]
                 phase = later[events["kind"][later] == PHASE][:1]
-                found: dict[str, Any] = {
+                found: Json = {
                     "name": self.barriers.name(history), "address": address, "step": int(when[signal]),
                     "bytes": int(events["size"][signal]), "phase": int(events["operation"][signal]),
                 }  # fmt: skip

@@ -6,7 +6,6 @@ import json
 import time
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ptxlab.lab.tracks import TILE
 from ptxlab.lab.views import Views
 from ptxlab.lab.windows import WINDOW
 from ptxlab.trace.accesses import GLOBAL
+from ptxlab.values import Json
 
 PART, MOST = 1 << 19, 96 << 20  # characters of a part, and of all answers
 TIMES = 64  # that an instruction reads a tile, which are shown
@@ -37,7 +37,7 @@ def write_page(views: Views | NodeViews) -> str:
     parts: list[str] = []
     names: dict[str, tuple[int, str]] = {}  # the part that has an answer, and what it is called there
     known: dict[str, tuple[int, str]] = {}  # answers that are equal are there once
-    pending: dict[str, Any] = {}
+    pending: Json = {}
     size = total = 0
 
     def finish() -> None:
@@ -132,7 +132,7 @@ def names_of(views: Views) -> Iterator[str]:
             yield from (f"memory/global/{region}/{page}/{window}" for page in range(-(-one.size // PAGE)))
 
 
-def _timelines(views: Views, block: dict[str, Any]) -> Iterator[str]:
+def _timelines(views: Views, block: Json) -> Iterator[str]:
     """The timeline of a block at all levels of detail."""
     level = 0
     while True:
@@ -145,14 +145,14 @@ def _timelines(views: Views, block: dict[str, Any]) -> Iterator[str]:
         level += 1
 
 
-def _tiles(views: Views, run: dict[str, Any]) -> Iterator[str]:
+def _tiles(views: Views, run: Json) -> Iterator[str]:
     """The tiles that instructions read, the first times."""
     lines = dict.fromkeys(one["line"] for one in run["instructions"] if one.get("tile"))
     for line in lines:
         yield from (f"tiles/{step}" for step in views.get(f"line/{line}")["steps"][:TIMES])
 
 
-def origins_of(views: Views, run: dict[str, Any]) -> Iterator[str]:
+def origins_of(views: Views, run: Json) -> Iterator[str]:
     """Elements of arrays that the launch has written, as it leaves them; then registers of the first lanes."""
     accesses, count = views.trace.accesses, views.steps.count
     rows = accesses.writes.take(accesses.writes.space == GLOBAL)
@@ -169,6 +169,6 @@ def origins_of(views: Views, run: dict[str, Any]) -> Iterator[str]:
                     yield f"origin/register/{warp}/0/{name}/{after + 1}"
 
 
-def _is_in(window: int, block: dict[str, Any]) -> bool:
+def _is_in(window: int, block: Json) -> bool:
     """Whether a block executes anything in a window, or has its last step just before it."""
     return bool(block["first"] // WINDOW <= window <= block["last"] // WINDOW)

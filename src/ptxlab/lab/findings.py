@@ -13,12 +13,13 @@ from ptxlab.lab.windows import steps_at
 from ptxlab.trace.accesses import GLOBAL
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.warp_steps import WarpSteps
+from ptxlab.values import Json
 
 _OFFSET = (1 << 24) - 1  # of an address in shared memory, without the rank of its block
 _ROLES = ("load", "store", "update")
 
 
-def findings(steps: WarpSteps) -> list[dict[str, Any]]:
+def findings(steps: WarpSteps) -> list[Json]:
     """The findings as the page shows them."""
     found = []
     for one in steps.trace.findings:
@@ -33,7 +34,7 @@ def findings(steps: WarpSteps) -> list[dict[str, Any]]:
     return found
 
 
-def start(steps: WarpSteps, found: Sequence[dict[str, Any]]) -> dict[str, int]:
+def start(steps: WarpSteps, found: Sequence[Json]) -> dict[str, int]:
     """Where the page starts: at an access of the first finding, where its line is executed last, or at the end."""
     for one in found:
         known = next((access for access in one["accesses"] if "step" in access), None)

@@ -13,6 +13,7 @@ from ptxlab.lab.encoding import packed
 from ptxlab.trace.accesses import GLOBAL, SPACES, Rows
 from ptxlab.trace.columns import Numbers, stable_order
 from ptxlab.trace.warp_steps import WarpSteps
+from ptxlab.values import Json
 
 PAGE = 8192  # bytes
 _TOGETHER = 1024  # writes that are inspected at a time
@@ -49,7 +50,7 @@ class MemoryHistory:
         order = stable_order(owners)
         return order, owners[order]
 
-    def page(self, space: int, owner: int, page: int, start: int, end: int) -> dict[str, Any]:
+    def page(self, space: int, owner: int, page: int, start: int, end: int) -> Json:
         """A page of a block's shared memory, or of an array (its number is `owner`)."""
         accesses = self.steps.trace.accesses
         base, size = page * PAGE, accesses.shared_size

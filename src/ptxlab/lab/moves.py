@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 from ptxlab.debug import Debugger
 from ptxlab.debug.declarations import Declarations
@@ -11,6 +10,7 @@ from ptxlab.debug.stepping import Kind, Way
 from ptxlab.debug.stops import Breakpoint
 from ptxlab.debug.terminal import Terminal
 from ptxlab.trace.warp_steps import WarpSteps
+from ptxlab.values import Json
 
 _KINDS: dict[str, Kind] = {"in": "in", "over": "over", "out": "out"}
 
@@ -29,7 +29,7 @@ class LaneMoves:
             made.declarations = self._declarations
         return made
 
-    def step(self, warp: int, lane: int, position: int, kind: str, is_back: int) -> dict[str, Any]:
+    def step(self, warp: int, lane: int, position: int, kind: str, is_back: int) -> Json:
         """Where a lane is after a line, or before the one that it has executed last."""
         debugger, trace = self._debugger, self.steps.trace
         block, own = divmod(warp, self.steps.warps_in_block)
@@ -46,7 +46,7 @@ class LaneMoves:
             return {"position": self.steps.count}
         return {"position": self.steps.position_of(int(executed.numbers[after]))}
 
-    def stop(self, position: int, is_back: int, encoded: str) -> dict[str, Any]:
+    def stop(self, position: int, is_back: int, encoded: str) -> Json:
         """The next stop of a breakpoint, or the one before, with its warp and lane; or why there is none.
 
         It is written as in the terminal, `15 if k == 1`; its letters are in hexadecimal after an `x`.

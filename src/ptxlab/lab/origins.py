@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from ptxlab.trace.origin import Origin, Stored
 from ptxlab.trace.registers import Written
 from ptxlab.trace.tensor_memory import of_word, writers
 from ptxlab.trace.warp_steps import WarpSteps
+from ptxlab.values import Json
 
 MOST, DEPTH, WIDEST = 80, 16, 6  # values of a graph, how far they are followed, and sources of one that are
 _THREAD = re.compile(r" of thread \d+( of block \d+)?$")
@@ -55,7 +55,7 @@ class Origins:
     def _graph(self, root: Origin) -> dict[str, object]:
         """The values that are nearest, with the sources of each by their numbers."""
         numbers = {_identity(root): 0}
-        found: list[dict[str, Any]] = []
+        found: list[Json] = []
         pending = [(root, 0)]
         for origin, depth in pending:
             node = self._node(origin)
@@ -75,9 +75,9 @@ class Origins:
             node["beside"] = [{**self._node(one), "role": one.role} for one in others[:WIDEST]]
         return {"nodes": found}
 
-    def _node(self, origin: Origin) -> dict[str, Any]:
+    def _node(self, origin: Origin) -> Json:
         step = origin.step
-        node: dict[str, Any] = {
+        node: Json = {
             "what": origin.what, "value": self._value(origin), "line": origin.line, "text": origin.instruction,
             "step": self.steps.position_of(step) if step is not None and self.steps.trace.steps else None,
             "role": origin.role, "sources": [], "more": 0, "given": origin.array is not None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from ptxlab.trace.lanes import matrices_of
 from ptxlab.trace.operands import uses_of
 from ptxlab.trace.tensor_words import kind_of
 from ptxlab.trace.warp_steps import WarpSteps
+from ptxlab.values import Json
 
 
 def describe(steps: WarpSteps, folders: Sequence[Path] | None) -> dict[str, object]:
@@ -65,7 +65,7 @@ def describe(steps: WarpSteps, folders: Sequence[Path] | None) -> dict[str, obje
     }
 
 
-def _blocks(steps: WarpSteps) -> list[dict[str, Any]]:
+def _blocks(steps: WarpSteps) -> list[Json]:
     x, y, _ = steps.trace.grid
     warps: dict[int, list[int]] = {}
     for warp in steps.warps:
@@ -88,7 +88,7 @@ def _instructions(steps: WarpSteps, lines: Lines) -> list[dict[str, object]]:
         match = program.match(number)
         uses = uses_of(instruction, match)
         places = lines.sources[number]
-        one: dict[str, Any] = {"line": lines.ptx[number].line, "function": functions[id(function)]}
+        one: Json = {"line": lines.ptx[number].line, "function": functions[id(function)]}
         read = list(dict.fromkeys(use.name for use in uses if use.role != "result"))
         written = list(dict.fromkeys(use.name for use in uses if use.role == "result"))
         if on_line[one["line"]] > 1 or _is_on_several_lines(program.span(number)):
@@ -114,9 +114,9 @@ class _Layouts:
     """The matrices that instructions hold in registers; layouts are shared between instructions that have the same."""
 
     def __init__(self, steps: WarpSteps) -> None:
-        self.layouts: list[dict[str, Any]] = []
+        self.layouts: list[Json] = []
         self._known: dict[tuple[int, ...], int] = {}
-        self.instructions: dict[int, list[dict[str, Any]]] = {}
+        self.instructions: dict[int, list[Json]] = {}
         program = steps.trace.program
         for number, (_, instruction) in enumerate(program.instructions):
             match = program.match(number)
@@ -144,7 +144,7 @@ class _Layouts:
         return self._known[key]
 
 
-def _sources(lines: Lines, folders: Sequence[Path] | None) -> tuple[list[dict[str, Any]], list[str]]:
+def _sources(lines: Lines, folders: Sequence[Path] | None) -> tuple[list[Json], list[str]]:
     """The files that the PTX was compiled from, where they can be read, and a remark on those that are left out.
 
     PTX may name any file of this machine; a page that is sent to someone else must not have it.
@@ -178,7 +178,7 @@ def _counts(steps: WarpSteps) -> dict[int, list[int]]:
     return {line: counts for line, counts in sorted(found.items()) if counts[0]}
 
 
-def _arrays(steps: WarpSteps) -> list[dict[str, Any]]:
+def _arrays(steps: WarpSteps) -> list[Json]:
     return [
         {"name": one.short, "size": one.size, "shape": one.shape, "dtype": one.dtype.rpartition(".")[2],
          "itemsize": dtype_named(one.dtype).itemsize if one.dtype else 1, "base": one.base}
@@ -186,7 +186,7 @@ def _arrays(steps: WarpSteps) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _shared(steps: WarpSteps) -> dict[str, Any]:
+def _shared(steps: WarpSteps) -> Json:
     variables = [
         {"name": variable.title, "start": start, "size": size_of_variable(variable), "type": variable.type.name}
         for variable, start in shared_variables(steps.trace.program.variables)

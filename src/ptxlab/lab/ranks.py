@@ -23,6 +23,7 @@ from ptxlab.trace.columns import Numbers
 from ptxlab.trace.flags import Flag, FlagWait, FlagWrite
 from ptxlab.trace.traces import Clock
 from ptxlab.trace.warp_steps import WarpSteps
+from ptxlab.values import Json
 
 _WARPS = 24  # tracks of warps in all
 _IDLE = 4  # on the axis, of a stretch in which warps only poll
@@ -37,7 +38,7 @@ class NodeViews:
         self.traces = traces
         self._folders = folders
         self.launch = lru_cache(maxsize=None)(self._launch)
-        self._answers: dict[str, Any] = {}
+        self._answers: Json = {}
 
     @property
     def title(self) -> str:
@@ -80,7 +81,7 @@ class NodeViews:
                 return
             level += 1
 
-    def _node(self) -> dict[str, Any]:
+    def _node(self) -> Json:
         traces = self.traces
         return {
             "launches": [_described(trace) for trace in traces],
@@ -92,7 +93,7 @@ class NodeViews:
             "axis": [one.tolist() for one in self._axis],
         }  # fmt: skip
 
-    def _flag(self, flag: Flag) -> dict[str, Any]:
+    def _flag(self, flag: Flag) -> Json:
         traces = self.traces
         each: list[FlagWrite | FlagWait] = [*flag.writes, *flag.waits]
         lines = {one: traces[one.launch].program.line(one.instruction) for one in each}
@@ -113,7 +114,7 @@ class NodeViews:
         ]
         return sorted(found, key=lambda arrow: arrow[5])[:_MOST]
 
-    def _tile(self, level: int, tile: int) -> list[dict[str, Any]]:
+    def _tile(self, level: int, tile: int) -> list[Json]:
         start, end = tile * TILE << level, (tile + 1) * TILE << level
         return [
             {"launch": launch, "name": track.name, "kind": track.kind, "warp": track.warp,
@@ -184,7 +185,7 @@ class NodeViews:
             yield -1, Track(flag.name, "flag", -1, times[:-1], times[1:], np.full(len(value), PHASED), value)
 
 
-def _described(trace: Trace) -> dict[str, Any]:
+def _described(trace: Trace) -> Json:
     place = trace.together
     assert place is not None
     return {

@@ -14,6 +14,7 @@ from ptxlab.lab.encoding import packed
 from ptxlab.trace.columns import Numbers, Slot
 from ptxlab.trace.warp_registers import RegisterWriter, WarpRegisters
 from ptxlab.trace.warp_steps import LANES, WarpSteps, mask_of
+from ptxlab.values import Json
 
 ALL = (1 << LANES) - 1
 
@@ -27,7 +28,7 @@ class RegisterHistory(WarpRegisters):
         # All that is written down, as many bytes from each one on: rows of it are copied whole.
         self._bytes_from = cache(partial(sliding_window_view, steps.trace.columns.payload))
 
-    def at(self, warp: int, position: int) -> dict[str, Any]:
+    def at(self, warp: int, position: int) -> Json:
         """All registers of a warp that are known at a position: the lanes that have a value, and the values."""
         found = _Values(self._read)
         latest = self._latest(warp, position)
@@ -103,7 +104,7 @@ class RegisterHistory(WarpRegisters):
         found: npt.NDArray[np.uint8] = self._bytes_from(size)[columns.offset[entries]]
         return found
 
-    def written(self, warp: int, start: int, end: int) -> dict[str, Any]:
+    def written(self, warp: int, start: int, end: int) -> Json:
         """What a warp writes after the steps from `start` to `end`, in order."""
         steps, columns = self.steps, self.steps.trace.columns
         groups = steps.groups_of(warp)
@@ -192,7 +193,7 @@ class _Values:
         self.sizes.append(slot.bytes)
         self._data.append(b"")
 
-    def packed(self) -> dict[str, Any]:
+    def packed(self) -> Json:
         """All of them."""
         for size, pending in self._pending.items():
             places, groups, offsets = np.array(pending, np.int64).T

@@ -15,6 +15,7 @@ from ptxlab.trace.lanes import Executed, matrices_of
 from ptxlab.trace.tensor_memory import address_of, routed
 from ptxlab.trace.tensor_words import TensorUse
 from ptxlab.trace.warp_steps import WarpSteps
+from ptxlab.values import Json
 
 WORDS = {
     "allocate": "allocates", "free": "frees", "multiply": "multiplies", "load": "loads", "store": "stores",
@@ -30,11 +31,11 @@ class TensorView:
         self.recorded = steps.trace.tensor_words
         self.finder = self.recorded.finder
 
-    def uses(self, block: int) -> list[dict[str, Any]]:
+    def uses(self, block: int) -> list[Json]:
         """All uses in a block, by their steps."""
         return [use for one in self.recorded.uses(block) for use in self._use(one)]
 
-    def words(self, block: int, step: int) -> dict[str, Any]:
+    def words(self, block: int, step: int) -> Json:
         """What is known of the words of a block after the use of a step."""
         return _packed(self.recorded.after(block, step))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from ptxlab.device.trace_format import ISSUED, PHASE, WRITTEN
 from ptxlab.lab.barriers import Barriers
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.warp_steps import WarpSteps
+from ptxlab.values import Json
 
 TILE = 512  # times 2 ** level: steps of a tile
 RUNS, WAITS, OPERATION, MANY, PHASED = range(5)
@@ -43,7 +43,7 @@ class Tracks:
         self.barriers = barriers
         self._tracks = lru_cache(maxsize=16)(self._find_tracks)
 
-    def tile(self, block: int, level: int, tile: int) -> list[dict[str, Any]]:
+    def tile(self, block: int, level: int, tile: int) -> list[Json]:
         """What is on the tracks of a block, in a part of the time."""
         start, end = tile * TILE << level, (tile + 1) * TILE << level
         return [

@@ -16,6 +16,7 @@ from ptxlab.debug.values import Scope
 from ptxlab.trace.accesses import Rows
 from ptxlab.trace.thread_steps import steps_of
 from ptxlab.trace.warp_steps import WarpSteps
+from ptxlab.values import Json
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,9 @@ class LaneVariables:
             for level in range(depth):
                 yield replace(scope, instruction=instruction, step=step, level=level, depth=depth)
 
-    def listed(self, warp: int, lane: int, position: int) -> dict[str, Any]:
+    def listed(self, warp: int, lane: int, position: int) -> Json:
         """The variables of the functions that the lane is in."""
-        found: list[dict[str, Any]] = []
+        found: list[Json] = []
         for scope in self._scopes(warp, lane, position):
             if scope.instruction is not None:
                 place = self.lines.places(scope.instruction)[scope.level]
@@ -72,7 +73,7 @@ class LaneVariables:
                 found.append({"function": place.function, "line": place.line, "variables": rows})
         return {"frames": found, "known": self.declarations.is_known, "locals": self.declarations.are_locals_known}
 
-    def value(self, warp: int, lane: int, position: int, encoded: str) -> dict[str, Any]:
+    def value(self, warp: int, lane: int, position: int, encoded: str) -> Json:
         """The value of an expression, whose letters are in hexadecimal after an `x`; or what is wrong with it."""
         scope = next(self._scopes(warp, lane, position))
         try:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from ptxlab.trace.accesses import SHARED
 from ptxlab.trace.columns import Numbers, Segment, Slot
 from ptxlab.trace.warp_steps import WarpSteps
+from ptxlab.values import Json
 
 WINDOW = 512  # warp steps
 _ROLES = ("load", "store", "update")
@@ -42,7 +42,7 @@ def accesses_in(steps: WarpSteps, window: int) -> list[dict[str, object]]:
         return []
     groups, _ = steps.range(start, end)
     near = _near(steps, int(groups[0]), int(groups[-1]))
-    found: list[dict[str, Any]] = []
+    found: list[Json] = []
     for number in np.unique(steps.segment[near]).tolist():
         segment, own = steps.trace.columns.segments[number], near[steps.segment[near] == number]
         for slot in segment.slots:
@@ -124,7 +124,7 @@ def ticks_at(steps: WarpSteps, warp: int, position: int) -> dict[str, object]:
     return {"line": line, "steps": [at for at, own in zip(found["steps"], found["warps"], strict=True) if own == warp]}
 
 
-def steps_at(steps: WarpSteps, line: int, block: int | None = None) -> dict[str, Any]:
+def steps_at(steps: WarpSteps, line: int, block: int | None = None) -> Json:
     """When warps execute a line of the PTX, those of one block or all."""
     program = steps.trace.program
     found = []

@@ -29,7 +29,7 @@ _BEFORE = ("bad-argument", "bad-launch", "not-emulated")  # wrong before anythin
 EXPLORED = 60.0  # seconds that an exploration takes at most by default
 
 
-def launch(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
+def launch(kernel: ir.Function, args: Sequence[object], options: LaunchOptions) -> Result:
     """Run a kernel; see `ptxlab.ir.Function.launch`."""
     module = module_of(kernel)
     if options.timeline:

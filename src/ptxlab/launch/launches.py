@@ -58,7 +58,7 @@ class Launch:
         assert found is not None
         return found
 
-    def prepare(self, stream: Any = None, compile: Path | None = None, device: str = "cuda") -> gpu.Prepared:
+    def prepare(self, stream: object = None, compile: Path | None = None, device: str = "cuda") -> gpu.Prepared:
         """The launch with its arguments packed, for the first GPU or another; `compile` is a cubin to load."""
         options = LaunchOptions(
             self.grid,

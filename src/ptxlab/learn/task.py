@@ -45,7 +45,7 @@ class Case:
     cluster: Extent | None = None
 
     @classmethod
-    def of(cls, launch: Launch, **arrays: tuple[Any, Any]) -> Case:
+    def of(cls, launch: Launch, **arrays: tuple[object, object]) -> Case:
         """A launch of the gallery, with each array that it writes and what that must hold after it."""
         names = [parameter.name for parameter in launch.function.parameters]
         return cls(

@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxlab.device.result import Result
 from ptxlab.launch import explore
@@ -25,7 +26,7 @@ TIMEOUT = 20.0  # seconds, of one launch
 INSTANCES = 16384  # of a launch on a GPU
 SCRATCH = 65536 // 4  # words that threads access before they start, on a GPU
 RACE = "data-race"
-Data = np.ndarray[Any, Any]
+Data = NDArray[Any]
 ENDLESS = ("hang", "timeout")
 
 
@@ -124,7 +125,7 @@ def run_on_gpu(
     return seen
 
 
-def _launch(kernel: Kernel, args: list[Any], instances: int, timeout: float, **how: Any) -> Any:
+def _launch(kernel: Kernel, args: list[Any], instances: int, timeout: float, **how: object) -> Any:
     entry, grid, block, cluster = _shape(kernel, instances)
     return entry.launch(grid, block, args, cluster=cluster, timeout=timeout, **how)
 
@@ -158,7 +159,7 @@ def _parse(text: str) -> Any:
     return parse(text, "litmus.ptx")
 
 
-def _arrays(kernel: Kernel, instances: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _arrays(kernel: Kernel, instances: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Memory, one row a location, with its initial values, and space for the results, one row each."""
     memory = np.zeros((max(1, len(kernel.locations)), instances), np.int32)
     for row, value in enumerate(kernel.initial):
@@ -167,9 +168,7 @@ def _arrays(kernel: Kernel, instances: int) -> tuple[np.ndarray[Any, Any], np.nd
     return memory, np.zeros((max(1, rows), instances), np.int32)
 
 
-def _finals(
-    test: Litmus, kernel: Kernel, memory: np.ndarray[Any, Any], results: np.ndarray[Any, Any]
-) -> Counter[Final]:
+def _finals(test: Litmus, kernel: Kernel, memory: NDArray[Any], results: NDArray[Any]) -> Counter[Final]:
     """The final states of all instances, counted."""
     words = results[len(kernel.slots) :] if kernel.final else memory
     rows = np.concatenate([results[: len(kernel.slots)], words[: len(kernel.locations)]])

@@ -24,7 +24,7 @@ def require_torch() -> Any:
     if problem is not None:
         raise KernelError([problem])
     try:
-        torch: Any = import_module("torch")
+        torch = import_module("torch")
     except ImportError:
         raise KernelError([_missing("torch is not installed")]) from None
     if not torch.cuda.is_available():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxlab.measure.entry import Work
+from ptxlab.values import Json
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Contender:
 class Sized:
     """All contenders at one size."""
 
-    size: dict[str, Any]
+    size: Json
     work: Work
     contenders: list[Contender]
     conditions: dict[str, list[float]] = field(default_factory=dict)

@@ -34,6 +34,7 @@ from ptxlab.measure.session import draw_sets, timer, together
 from ptxlab.report import KernelError, PtxError, error
 from ptxlab.syntax import format
 from ptxlab.toolchain import assemble
+from ptxlab.values import Json
 
 Maker = Callable[..., Callable[..., Launch | Sequence[Launch]]]
 """Takes the parameters and returns a variant; raises `UnsuitedError` for a combination that is not legal."""
@@ -45,7 +46,7 @@ _HOPELESS = 1.5  # times the fastest: what takes longer in its first turn has no
 class Trial:
     """What came of one combination."""
 
-    parameters: dict[str, Any]
+    parameters: Json
     program: str
     """A digest of its PTX: another text is another trial."""
     samples: list[float] = field(default_factory=list)
@@ -73,7 +74,7 @@ class Trial:
 class Tuned:
     """All trials of a size, on a machine."""
 
-    size: dict[str, Any]
+    size: Json
     machine: Mapping[str, Any]
     trials: list[Trial]
 

@@ -52,7 +52,7 @@ def raw_call(e: Expressions, node: ast.Call) -> str:
     return e.call(signature.result, f'@"{signature.symbol}"', arguments, signature.external)
 
 
-def _check_count(e: Inference, node: ast.Call, function: Any) -> None:
+def _check_count(e: Inference, node: ast.Call, function: object) -> None:
     """Refuse an operation with too few or too many arguments."""
     code = getattr(function, "__code__", None)
     expected = code.co_argcount if code is not None else 2 if function in (builtins.min, builtins.max) else 1
@@ -61,7 +61,7 @@ def _check_count(e: Inference, node: ast.Call, function: Any) -> None:
         raise e.error(node, f"`{ast.unparse(node.func)}` takes {expected} arguments, all by position")
 
 
-def _signature(e: Inference, node: ast.Call, function: Any) -> Signature:
+def _signature(e: Inference, node: ast.Call, function: object) -> Signature:
     found = getattr(function, "__native__", None)
     if not isinstance(found, Signature):
         raise e.error(node, f"`{ast.unparse(node.func)}` is not native: put `@native` above it")

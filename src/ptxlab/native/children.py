@@ -18,7 +18,7 @@ from typing import Any
 SERVE = "from {} import serve; serve()"
 
 
-def start_python(module: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+def start_python(module: str, *arguments: str, **options: object) -> subprocess.Popen[bytes]:
     """Start a process that calls `serve()` of a module of ptxlab; its output is a pipe to this one."""
     return _start(module, "end_with_parent", *arguments, stdout=subprocess.PIPE, **options)
 

@@ -166,7 +166,7 @@ def _linker() -> Linker:
 class Library:
     """Machine code in this process. It stays as long as the library is referred to."""
 
-    def __init__(self, linker: Linker, name: str, tracker: Any, others: Sequence[Library]) -> None:
+    def __init__(self, linker: Linker, name: str, tracker: object, others: Sequence[Library]) -> None:
         self.linker = linker
         self.name = name
         self._others = tuple(others)
@@ -201,7 +201,7 @@ class Library:
         self._addresses[symbol] = int(tracker[symbol])
         return self._addresses[symbol]
 
-    def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def function(self, function: Callable[..., object]) -> Callable[..., Any]:
         """A native function of the library, callable from Python.
 
         For a pointer it takes an address, a ctypes array, a NumPy array, or a list, which it writes back into.
@@ -211,7 +211,7 @@ class Library:
         prototype = ctypes.CFUNCTYPE(_scalar(found.result), *(_scalar(type) for type in types))
         entry = prototype(self.address(found.symbol))
 
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: object) -> Any:
             assert len(arguments) == len(types), f"`{found.symbol}` takes {len(types)} arguments"
             passed = [_argument(argument, type) for argument, type in zip(arguments, types, strict=True)]
             result = entry(*(value for value, _ in passed))
@@ -266,7 +266,7 @@ _SCALARS: dict[str, Any] = {
 }
 
 
-def build(functions: Sequence[Callable[..., Any]], *, speed: int = 2) -> Library:
+def build(functions: Sequence[Callable[..., object]], *, speed: int = 2) -> Library:
     """Native functions as machine code, from the cache if they are there."""
     from .translate import emit  # a process that links cached code alone does without it
 
@@ -274,7 +274,7 @@ def build(functions: Sequence[Callable[..., Any]], *, speed: int = 2) -> Library
     return load([compile_kept(text, speed=speed)])
 
 
-def compiled(function: Callable[..., Any], *, speed: int = 2) -> Callable[..., Any]:
+def compiled(function: Callable[..., object], *, speed: int = 2) -> Callable[..., Any]:
     """A native function as machine code, callable from Python: see `Library.function`."""
     return build([function], speed=speed).function(function)
 

@@ -117,7 +117,7 @@ class Expressions(Inference):
         """The value in its own type."""
         if isinstance(node, ast.BinOp | ast.UnaryOp | ast.IfExp) and not isinstance(getattr(node, "op", None), ast.Not):
             return self._compute(node, self.type_of(node))
-        method: Any = _RAW[type(node)]
+        method = _RAW[type(node)]
         text: str = method(self, node)
         return text
 

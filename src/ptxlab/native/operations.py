@@ -65,7 +65,7 @@ def reverse_bits(type: type[int], value: int) -> int:
     return int(f"{value:0{_width(type)}b}"[::-1], 2)
 
 
-def _width(type: Any) -> int:
+def _width(type: object) -> int:
     assert isinstance(type, Integer)
     assert not type.signed, "the type is an unsigned integer"
     return type.bits
@@ -142,7 +142,7 @@ def _compiled_only(name: str) -> NoReturn:
     raise NotImplementedError(f"`{name}` works on addresses: it has to be compiled")
 
 
-def cast(type: type[T], value: Any) -> T:
+def cast(type: type[T], value: object) -> T:
     """A pointer as another one, an address (`u64`) as a pointer, or a pointer as an address. 0 is the null pointer."""
     _compiled_only("cast")
 
@@ -154,16 +154,16 @@ def address_of(pointer: T) -> Pointer[T]:
     return pointer  # type: ignore[return-value]
 
 
-def function_pointer(function: Callable[..., Any]) -> Pointer[int]:
+def function_pointer(function: Callable[..., object]) -> Pointer[int]:
     """The address of a native function, for `call`."""
     _compiled_only("function_pointer")
 
 
 @overload
-def call(result: None, function: Any, *arguments: Any) -> None: ...
+def call(result: None, function: object, *arguments: object) -> None: ...
 @overload
-def call(result: type[T], function: Any, *arguments: Any) -> T: ...
-def call(result: Any, function: Any, *arguments: Any) -> Any:
+def call(result: type[T], function: object, *arguments: object) -> T: ...
+def call(result: object, function: object, *arguments: object) -> Any:
     """Call the function at an address; arguments are passed with the types that they have."""
     _compiled_only("call")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import MISSING, fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .inference import Inference
 from .types import ArrayType, StructType
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .expressions import Expressions
 
 
-def record_type(function: Any) -> StructType | None:
+def record_type(function: object) -> StructType | None:
     """The structure that a call makes; None where it calls something else."""
     found = function.__dict__.get("__native__") if isinstance(function, type) else None
     return found if isinstance(found, StructType) else None

@@ -48,7 +48,7 @@ class TranslatedFunction:
         signature: Signature,
         head: str,
         body: str,
-        callees: Iterable[Any],
+        callees: Iterable[object],
         tables: dict[str, tuple[int, ...]],
         globals: str = "",
     ) -> None:
@@ -70,7 +70,7 @@ class TranslatedFunction:
 _UNITS: dict[Any, TranslatedFunction] = {}
 
 
-def unit_of(function: Any) -> TranslatedFunction:
+def unit_of(function: object) -> TranslatedFunction:
     """A native function, translated once."""
     found = _UNITS.get(function)
     if found is None:
@@ -83,17 +83,17 @@ def unit_of(function: Any) -> TranslatedFunction:
     return found
 
 
-def text_of(function: Any, linkage: str = "internal") -> str:
+def text_of(function: object, linkage: str = "internal") -> str:
     """The definition of one native function, without those that it calls and without its tables."""
     return unit_of(function).text(linkage)
 
 
-def callees(function: Any) -> tuple[Any, ...]:
+def callees(function: object) -> tuple[Any, ...]:
     """The native and external functions that a native function calls itself."""
     return () if signature(function).external else unit_of(function).callees
 
 
-def reachable(functions: Iterable[Any], beyond: Collection[Any] = ()) -> list[Any]:
+def reachable(functions: Iterable[object], beyond: Collection[object] = ()) -> list[Any]:
     """These native functions and all that they call, each once; without those of the C library, and those `beyond`."""
     found: dict[Any, None] = {}
     pending = list(functions)
@@ -105,7 +105,7 @@ def reachable(functions: Iterable[Any], beyond: Collection[Any] = ()) -> list[An
     return list(found)
 
 
-def declaration_text(function: Any) -> str:
+def declaration_text(function: object) -> str:
     """The line that declares a function whose machine code is elsewhere."""
     found = signature(function)
     parameters = ", ".join(passed(type, found.external) for _, type in found.parameters)
@@ -115,10 +115,10 @@ def declaration_text(function: Any) -> str:
 
 
 def emit(
-    functions: Sequence[Any],
+    functions: Sequence[object],
     *,
     linkage: str = "external",
-    elsewhere: Iterable[Any] = (),
+    elsewhere: Iterable[object] = (),
     known: Mapping[Any, bool] = MappingProxyType({}),
 ) -> str:
     """The text of `functions` under `linkage`, with all that they call, each once; those `elsewhere` are declared.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 import numpy.typing
+from numpy.typing import NDArray
 
 from ptxlab.device.multicast import MULTICAST, Multicast, PlacedMulticast
 from ptxlab.device.multicast import STEP as MULTICAST_STEP
@@ -17,7 +18,7 @@ from ptxlab.device.tensor_maps import TensorMap
 if TYPE_CHECKING:
     from ptxlab.node.machine import Node
 
-Data = numpy.ndarray[Any, Any]
+Data = NDArray[Any]
 
 START = 0x7400_0000_0000  # above the arrays of a launch, below what a kernel allocates
 STEP = 1 << 38  # from the memory of one GPU to that of the next
@@ -65,7 +66,7 @@ class Array:
         self.node.refuse_freed(self)
         return self.data.copy()
 
-    def set(self, values: Any) -> None:
+    def set(self, values: object) -> None:
         """Write values to it, once all that was launched is complete."""
         self.node.synchronize()
         self.node.refuse_freed(self)
@@ -142,12 +143,12 @@ class Memory:
             region.name = f"`{name}` of rank {region.owner_device}"
 
 
-def in_host_memory(args: Any) -> Any:
+def in_host_memory(args: object) -> Any:
     """Arguments with the memory of arrays in place of these."""
     return map_leaves(_memory_of, args)
 
 
-def _memory_of(leaf: Any) -> Any:
+def _memory_of(leaf: object) -> Any:
     if isinstance(leaf, Array):
         return leaf.data
     if isinstance(leaf, TensorMap) and isinstance(leaf.array, Array):

@@ -49,7 +49,7 @@ class Device:
         self.streams: list[Stream] = []
         self.default = Stream(self)
 
-    def array(self, values: Any, *, name: str | None = None) -> Array:
+    def array(self, values: object, *, name: str | None = None) -> Array:
         """A copy of values in memory of this GPU; `name` is what messages call it."""
         data = numpy.array(values, order="C", copy=True)
         return Array(self.node, self.node.memory.allocate(self.rank, data, name), data)
@@ -59,7 +59,7 @@ class Device:
         data = numpy.zeros(shape, dtype)  # no copy: what is never accessed takes no memory of the host
         return Array(self.node, self.node.memory.allocate(self.rank, data, name), data)
 
-    def set(self, module: ir.Module, name: str, value: object, dtype: Any = None) -> None:
+    def set(self, module: ir.Module, name: str, value: object, dtype: object = None) -> None:
         """Give a variable of a module another value on this GPU, as `Module.set` does for all."""
         self.node.synchronize()
         placed = layout.Variables(module, [])
@@ -151,7 +151,7 @@ class Node:
         """Capture a graph: `with node.capture() as graph` has all streams add to it what is launched on them."""
         return capture(self)
 
-    def emulated(self, target: str | int | None = None, **options: Any) -> AbstractContextManager[Any]:
+    def emulated(self, target: str | int | None = None, **options: object) -> AbstractContextManager[Any]:
         """Have torch and Triton see the GPUs of this node: `with node.emulated() as ranks: ranks.run(main)`.
 
         `main` is called on each rank, as torchrun starts a process for each: with `torch.distributed`, symmetric memory

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
+from numpy.typing import NDArray
 
 from ptxlab import ir
 from ptxlab.device.options import Extent
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ptxlab.node.machine import Device
 
 
-Bytes = numpy.ndarray[Any, Any]
+Bytes = NDArray[Any]
 
 
 class Box(NamedTuple):
@@ -60,7 +61,7 @@ class Stream:
         kernel: ir.Function | Kernel,
         grid: Extent,
         block: Extent,
-        args: Sequence[Any] = (),
+        args: Sequence[object] = (),
         *,
         shared: int = 0,
         cluster: Extent | None = None,
@@ -144,7 +145,7 @@ class Stream:
         kernel: ir.Function,
         grid: Extent,
         block: Extent,
-        args: Sequence[Any],
+        args: Sequence[object],
         own: dict[str, Any],
         title: str,
         *,

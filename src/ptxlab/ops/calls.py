@@ -112,7 +112,7 @@ class Calls:
         return results
 
     def compute(
-        self, read: Sequence[Any], written: Sequence[Array | None] = (None,), how: Any = None
+        self, read: Sequence[object], written: Sequence[Array | None] = (None,), how: object = None
     ) -> Sequence[Array | None]:
         """The same where torch records nothing, as in an operator."""
         found = self(read, written, how)

@@ -24,7 +24,7 @@ def refuse_out(out: object) -> None:
 
 def differentiable(forward: Callable[..., object], gradients: Callable[..., Iterable[object]]) -> Callable[..., object]:
     """A function of arrays with its gradients, which take all arguments, all results and the gradients of these."""
-    operator: Any = jax().custom_vjp(forward)
+    operator = jax().custom_vjp(forward)
 
     def keep(*arrays: object) -> tuple[object, object]:
         found = forward(*arrays)

@@ -242,7 +242,7 @@ def capturing(array: Array) -> Callable[[], bool]:
     """What says whether torch records a graph now, if the array is torch's: asked in each call, so without Python."""
     if not is_torch(array.__class__):
         return bool
-    torch: Any = sys.modules["torch"]
+    torch = sys.modules["torch"]
     found: Callable[[], bool] | None = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)
     return found or torch.cuda.is_current_stream_capturing
 

@@ -53,7 +53,7 @@ def once(compute: Callable[..., object], *given: object) -> Any:
     """Compute a gradient that has no gradient itself; `torch.func` would ask for that of each."""
     if not is_transformed():
         return compute(*given)
-    torch: Any = sys.modules["torch"]
+    torch = sys.modules["torch"]
     functorch = torch._C._functorch
     if [one.key() for one in functorch.get_interpreter_stack()].count(functorch.TransformType.Grad) > 1:
         raise ValueError("this function has a gradient, and the gradient has none: differentiate once")
@@ -68,7 +68,7 @@ def no_gradient(name: str) -> ValueError:
 
 def has_no_memory(tensor: object) -> bool:
     """Whether a tensor is an extent and a type only, or represents others in a transform."""
-    torch: Any = sys.modules["torch"]
+    torch = sys.modules["torch"]
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return True
     if tensor.__class__ is torch.Tensor or tensor.__class__ is torch.nn.Parameter:

@@ -62,7 +62,7 @@ def _needed(ctx: Context, count: int) -> list[bool]:
     return [*ctx.needs_input_grad, *[False] * count][:count]
 
 
-def _keep(ctx: Context, inputs: Sequence[Any], output: object) -> None:
+def _keep(ctx: Context, inputs: Sequence[object], output: object) -> None:
     a, b, bias, ctx.activation, _, ctx.allow_tf32 = inputs
     ctx.save_for_backward(a, b, bias if ctx.activation is not None else None)
 

@@ -45,7 +45,7 @@ def attend(given: Sequence[Any], out: Any, how: tuple[bool, int, float], return_
     return tuple(found) if return_lse else found[0]
 
 
-def differentiate(given: Sequence[Any], how: tuple[bool, int, bool, float]) -> tuple[Any, ...]:
+def differentiate(given: Sequence[object], how: tuple[bool, int, bool, float]) -> tuple[Any, ...]:
     """The gradients of q, k, v and of sinks, which is None where there are none.
 
     Given are the gradient of the answer, q, k, v, the answer, log-sum-exps, slopes and sinks.

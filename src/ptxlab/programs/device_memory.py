@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 from ptxlab.device.host_memory import HostMemory
 from ptxlab.device.multicast import PlacedMulticast
@@ -53,7 +54,7 @@ class DeviceMemory(HostMemory):
         """Where the emulator has an address of the file."""
         return self._start + address - VIEW
 
-    def bytes_at(self, address: int, size: int) -> numpy.ndarray[Any, Any]:
+    def bytes_at(self, address: int, size: int) -> NDArray[Any]:
         """Device memory as an array of bytes."""
         start = self.place(address)
         for region in self.mapped.values():
@@ -61,7 +62,7 @@ class DeviceMemory(HostMemory):
                 start = region.data + address - region.base
         return _bytes(start, size)
 
-    def bytes_of_one(self, address: int, size: int) -> numpy.ndarray[Any, Any]:
+    def bytes_of_one(self, address: int, size: int) -> NDArray[Any]:
         """Memory that a library is given, if it is in one allocation."""
         for region in self.regions.values():
             if region.base <= address < region.base + max(region.size, 1):
@@ -71,7 +72,7 @@ class DeviceMemory(HostMemory):
                 return _bytes(region.data + address - region.base, size)
         raise BadCallError(f"{address:#x} is not an address of device memory")
 
-    def held(self, variables: Iterable[ctypes.Array[ctypes.c_char]]) -> list[numpy.ndarray[Any, Any]]:
+    def held(self, variables: Iterable[ctypes.Array[ctypes.c_char]]) -> list[NDArray[Any]]:
         """All memory of the device that the program has allocated, and variables of a module."""
         sizes = {base: region.size for base, region in self.regions.items() if base in self.numbers}
         held = [self.bytes_at(base, size) for base, size in (*sizes.items(), *self.arrays.items())]
@@ -214,7 +215,7 @@ class DeviceMemory(HostMemory):
         return f"/proc/{os.getpid()}/fd/{owner.file}"
 
 
-def _bytes(start: int, size: int) -> numpy.ndarray[Any, Any]:
+def _bytes(start: int, size: int) -> NDArray[Any]:
     """Memory of this process as an array."""
     memory = (ctypes.c_uint8 * size).from_address(start)
     return numpy.frombuffer(memoryview(memory), numpy.uint8) if size else numpy.zeros(0, numpy.uint8)

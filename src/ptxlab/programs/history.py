@@ -6,8 +6,6 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy
-
 from ptxlab.device import layout
 from ptxlab.device.detectors import DETECTORS
 from ptxlab.device.regions import Region
@@ -15,6 +13,8 @@ from ptxlab.emulate.host.module_memory import ModuleMemory
 from ptxlab.programs.queue import Queued, QueuedLaunch
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ptxlab.programs.device_memory import DeviceMemory
     from ptxlab.programs.runs import Runner
 
@@ -33,7 +33,7 @@ class History:
         self._operations: list[Queued] = []
         self._runs: list[int] = []
         self._count = 0  # runs so far
-        self._bytes: dict[int, numpy.ndarray[Any, Any]] | None = None  # of memory, before the first of them
+        self._bytes: dict[int, NDArray[Any]] | None = None  # of memory, before the first of them
         self._variables: list[tuple[ModuleMemory, Variables]] = []
         self._regions: dict[int, Region] = {}
 
@@ -121,7 +121,7 @@ class History:
 
         return put_back
 
-    def _held(self) -> dict[int, numpy.ndarray[Any, Any]]:
+    def _held(self) -> dict[int, NDArray[Any]]:
         """What memory of the GPUs holds."""
         regions = self._memory.regions.items()
         return {

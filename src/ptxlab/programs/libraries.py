@@ -9,10 +9,11 @@ from typing import Any
 import ml_dtypes
 import numpy
 from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
 
 from ptxlab.programs.messages import MessageReader, Writer
 
-Array = numpy.ndarray[Any, Any]
+Array = NDArray[Any]
 View = Callable[[int, int], Array]
 """The bytes of device memory at an address."""
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy
+from numpy.typing import NDArray
 
 from ptxlab import ir
 from ptxlab.device import layout
@@ -172,7 +173,7 @@ class QueuedCopy:
     """From one row and from one slice to the next."""
     element: int
     value: int
-    staged: numpy.ndarray[Any, Any]
+    staged: NDArray[Any]
 
     @classmethod
     def read(cls, given: MessageReader, process: int | None = None) -> QueuedCopy:
@@ -302,7 +303,7 @@ def _race(earlier: QueuedCopy, later: QueuedCopy, said: str, span_of: Callable[[
     )  # fmt: skip
 
 
-def perform(copy: QueuedCopy, bytes_at: Callable[[int, int], numpy.ndarray[Any, Any]]) -> None:
+def perform(copy: QueuedCopy, bytes_at: Callable[[int, int], NDArray[Any]]) -> None:
     """Copy or fill bytes of the device now."""
     if not copy.to:
         return

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 _BYTES_A_SECOND = 1_500_000_000  # that are copied or compared, with new pages
 _EACH = 16  # launches after which it is tried again; before, at the second, fourth and eighth
 _SHARE, _LATER_SHARE = 0.08, 0.6  # of a launch's time that may go into that, before and after that many
 _LARGEST = 1 << 30  # bytes that are kept
 
-Memory = Sequence["numpy.ndarray[Any, Any]"]
+Memory = Sequence["NDArray[Any]"]
 
 
 @dataclass

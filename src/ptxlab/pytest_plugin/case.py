@@ -45,6 +45,7 @@ from typing import Any
 
 import numpy as np
 from click import Context, UsageError
+from numpy.typing import NDArray
 
 import ptxlab
 from ptxlab import ir
@@ -94,7 +95,7 @@ class Seen:
     """What one seed gave."""
 
     findings: list[ExpectedFinding]
-    arrays: list[np.ndarray[Any, Any]]
+    arrays: list[NDArray[Any]]
     report: str
     result: Result | None  # where it ran
 

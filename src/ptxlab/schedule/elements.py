@@ -31,7 +31,7 @@ def synchronize_cluster(aligned: str = "") -> None:
     emit(f"barrier.cluster.wait.acquire{aligned}", [])
 
 
-def load_bits(source: Any, space: str, size: int, when: Value, hint: Hint = NO_HINT) -> list[Value]:
+def load_bits(source: object, space: str, size: int, when: Value, hint: Hint = NO_HINT) -> list[Value]:
     """So many bytes as bits; zeros where the predicate does not hold."""
     cls, count = (b16, 1) if size <= 2 else (b32, size // 4)
     values = [cls(0) if when is not None else cls() for _ in range(count)]
@@ -60,7 +60,7 @@ def split_bits(values: Sequence[Value], size: int) -> list[Value]:
 
 
 def load_numbers(
-    source: Any, space: str, element: str, width: int, when: Value, outs: list[Value] | None, hint: Hint = NO_HINT
+    source: object, space: str, element: str, width: int, when: Value, outs: list[Value] | None, hint: Hint = NO_HINT
 ) -> list[Value]:
     """Elements as f32; zeros where the predicate does not hold."""
     if element == "f32":
@@ -95,7 +95,7 @@ def as_words(element: str, values: Sequence[Value]) -> list[Value]:
     return [emit("mov.b32", [(low, high)], out=b32())]
 
 
-def store_numbers(target: Any, element: str, values: Sequence[Value], when: Value, hint: Hint) -> None:
+def store_numbers(target: object, element: str, values: Sequence[Value], when: Value, hint: Hint) -> None:
     """Numbers in f32 as elements."""
     values = [register(value) for value in values]
     if element != "f32":

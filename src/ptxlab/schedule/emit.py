@@ -51,7 +51,7 @@ def write_kernel(plan: Plan) -> Kernel:
     if plan.state.stream_k:
         types[workspace_of(plan.state)] = pointer[f32]
 
-    def body(*values: Any) -> None:
+    def body(*values: object) -> None:
         _write(Writing(plan, dict(zip(types, values, strict=True))))
 
     # A finding about an argument then shows the algorithm.

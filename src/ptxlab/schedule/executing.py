@@ -169,27 +169,27 @@ class Execution:
                 f"an index is `%ctaid.{direction} * %ntid.{direction} + %tid.{direction}`",
             )
 
-    def predicate(self, operand: Any) -> Predicate:
+    def predicate(self, operand: object) -> Predicate:
         """The predicate in a register."""
         value = self.values.get(name_of(operand))
         if not isinstance(value, Predicate):
             self.refuse(f"`{name_of(operand)}` does not compare an index with a limit")
         return value
 
-    def integer(self, operand: Any) -> Linear:
+    def integer(self, operand: object) -> Linear:
         """The integer that an operand is."""
         value = self.operand(operand)
         if not isinstance(value, Linear):
             self.refuse(f"`{name_of(operand)}` is not a sum of indices and sizes")
         return value
 
-    def _number(self, operand: Any) -> str:
+    def _number(self, operand: object) -> str:
         value = self.operand(operand)
         if not isinstance(value, Float):
             self.refuse(f"`{name_of(operand)}` is not a number in f32 that is known")
         return value.text
 
-    def operand(self, operand: Any) -> Value:
+    def operand(self, operand: object) -> Value:
         """The value of an operand."""
         match operand:
             case Register(name=name):
@@ -206,7 +206,7 @@ class Execution:
                 return Linear.of(int(value))
         return self.refuse("an operand that is not a register or a number")
 
-    def _place(self, one: Instruction, address: Any) -> tuple[str, Linear]:
+    def _place(self, one: Instruction, address: object) -> tuple[str, Linear]:
         """The array that an address is in, and how many elements on."""
         if not isinstance(address, Address) or not isinstance(address.base, Register):
             self.refuse("an address that is not in a register")
@@ -234,6 +234,6 @@ def effects_of(one: Instruction) -> Any:
     return one.opcode.candidates[0].effects
 
 
-def name_of(operand: Any) -> str:
+def name_of(operand: object) -> str:
     """The name of a register, a variable or a label; others have none."""
     return str(getattr(operand, "name", ""))

@@ -34,7 +34,7 @@ PIECES = 8  # of a tile that blocks share: more of them take longer to add than 
 _GRID = "xyz"
 
 
-def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
+def launch_of(schedule: Schedule, arguments: Sequence[object]) -> Launch:
     """The launch for arrays and numbers, in the order of the algorithm's parameters."""
     given = _named(schedule.algorithm, arguments)
     scaled = {name: one for name, one in given.items() if isinstance(one, Scaled)}
@@ -83,7 +83,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[Any]) -> Launch:
     )
 
 
-def _named(algorithm: Algorithm, arguments: Sequence[Any]) -> dict[str, Any]:
+def _named(algorithm: Algorithm, arguments: Sequence[object]) -> dict[str, Any]:
     """Arguments by the names of parameters, pairs of numbers and factors as one."""
     if len(arguments) != len(algorithm.parameters):
         said = f"`{algorithm.name}` takes {', '.join(algorithm.parameters)}: {len(arguments)} arguments are given"
@@ -180,7 +180,7 @@ def multiples_of(schedule: Schedule, size: str) -> set[int]:
     return {1, *weights, *vectors}
 
 
-def _alignment(array: Any) -> int:
+def _alignment(array: object) -> int:
     """The address of an array on a GPU; arrays of the host are copied to where they are aligned."""
     if hasattr(array, "data_ptr"):
         return int(array.data_ptr())
@@ -206,13 +206,13 @@ def _by_tma(state: State) -> dict[str, Array]:
     return {name: state.algorithm.arrays[name] for name in staged}
 
 
-def _zeros(arguments: Sequence[Any], count: int) -> Any:
+def _zeros(arguments: Sequence[object], count: int) -> Any:
     """So many zeros in f32, where the arrays are."""
     tensor = next((one for one in arguments if hasattr(one, "new_zeros")), None)
     return np.zeros(count, np.float32) if tensor is None else tensor.new_zeros(count).float()
 
 
-def _is_contiguous(array: Any) -> bool:
+def _is_contiguous(array: object) -> bool:
     """Whether the elements of an array are in memory as the algorithm counts them."""
     if hasattr(array, "is_contiguous"):
         return bool(array.is_contiguous())

@@ -54,7 +54,7 @@ class ArrayType:
         self.element = element
         self.extents = extents
 
-    def __getitem__(self, extents: Any) -> ArrayType:
+    def __getitem__(self, extents: object) -> ArrayType:
         return ArrayType(self.element, extents if isinstance(extents, tuple) else (extents,))
 
 
@@ -62,12 +62,12 @@ ELEMENTS = ("f32", "f16", "bf16", "e4m3", "e5m2", "s8", "u8", "s32", "nvfp4", "m
 f32, f16, bf16, e4m3, e5m2, s8, u8, s32, nvfp4, mxf4, mxf8 = map(ArrayType, ELEMENTS)
 
 
-def algorithm(function: Callable[..., Any]) -> Algorithm:
+def algorithm(function: Callable[..., object]) -> Algorithm:
     """Read a Python function as an algorithm."""
     return _Reader(function).read()
 
 
-def algorithm_of(text: str, name: str, file: str, types: Mapping[str, Any] | None = None) -> Algorithm:
+def algorithm_of(text: str, name: str, file: str, types: Mapping[str, object] | None = None) -> Algorithm:
     """Read the text of a function that is in no file; `types` are those of its parameters, where it does not say."""
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     space: dict[str, Any] = {element: ArrayType(element) for element in ELEMENTS}
@@ -90,7 +90,7 @@ copyreg.pickle(Algorithm, _reduced)
 
 
 class _Reader:
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self.function = function
         self.file = function.__code__.co_filename
         self.arrays: dict[str, Array] = {}

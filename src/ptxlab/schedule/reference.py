@@ -34,7 +34,7 @@ _FUNCTIONS: dict[str, Any] = {
 NEUTRAL = {"add": 0.0, "max": -np.inf, "min": np.inf}
 
 
-def compute(algorithm: Algorithm, sizes: Mapping[str, int], arguments: Mapping[str, Any]) -> dict[str, Values]:
+def compute(algorithm: Algorithm, sizes: Mapping[str, int], arguments: Mapping[str, object]) -> dict[str, Values]:
     """The outputs in float64, for arrays and numbers by name."""
     with np.errstate(all="ignore"):
         return _Reference(algorithm, sizes, arguments).outputs()
@@ -43,7 +43,7 @@ def compute(algorithm: Algorithm, sizes: Mapping[str, int], arguments: Mapping[s
 class _Reference:
     """Each value has a dimension for each axis, in one order, of extent 1 where it does not depend on that axis."""
 
-    def __init__(self, algorithm: Algorithm, sizes: Mapping[str, int], arguments: Mapping[str, Any]) -> None:
+    def __init__(self, algorithm: Algorithm, sizes: Mapping[str, int], arguments: Mapping[str, object]) -> None:
         self.algorithm, self.sizes = algorithm, sizes
         self.order = list(algorithm.axes)
         self.extents = {axis: max(extent.value(sizes), 0) for axis, extent in algorithm.axes.items()}

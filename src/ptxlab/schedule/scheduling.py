@@ -219,11 +219,11 @@ class Schedule:
             self._kernels[key] = made, write_kernel(made)
         return self._kernels[key]
 
-    def launch_of(self, *arguments: Any) -> Launch:
+    def launch_of(self, *arguments: object) -> Launch:
         """The launch for arrays and numbers, in the order of the algorithm's parameters."""
         return launch_of(self, arguments)
 
-    def launch(self, *arguments: Any, **how: Any) -> Any:
+    def launch(self, *arguments: object, **how: object) -> Any:
         """Run it on arrays; `how` is what `kernel.launch` takes besides."""
         return self.launch_of(*arguments).run(**how)
 
@@ -268,7 +268,7 @@ class Schedule:
                 found |= {name: -(-found[name] // 32) * 32 for name in array.extents[-1].names}
         return {**found, **checked_sizes(self.algorithm, sizes), **self.sizes}
 
-    def estimate(self, *arguments: Any, **sizes: int) -> Estimate:
+    def estimate(self, *arguments: object, **sizes: int) -> Estimate:
         """How long a launch takes on an H200, of arrays or of sizes, and what limits it."""
         given = arguments or arguments_of(self.algorithm, self.sizes_for(sizes), Blank())
         launch = self.launch_of(*given)
@@ -344,7 +344,7 @@ def _restored(
     algorithm: Algorithm,
     target: str,
     sizes: Mapping[str, int],
-    steps: Sequence[tuple[str, tuple[Any, ...], tuple[tuple[str, Any], ...]]],
+    steps: Sequence[tuple[str, tuple[object, ...], tuple[tuple[str, object], ...]]],
 ) -> Schedule:
     """A schedule that was pickled."""
     return Schedule(algorithm, target, sizes, here()).take(*(Step(*one, here()) for one in steps))

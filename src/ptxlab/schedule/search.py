@@ -183,7 +183,7 @@ def measured(
         made = zip(algorithm.parameters, arguments_of(algorithm, size, draw), strict=True)
         return {name: one for name, one in made if name in algorithm.arrays}
 
-    def arguments(given: Mapping[str, Any]) -> list[Any]:
+    def arguments(given: Mapping[str, object]) -> list[Any]:
         return [given.get(name, scalars.get(name)) for name in algorithm.parameters]
 
     def reference(xp: Any, **given: Any) -> dict[str, Any]:

@@ -179,7 +179,7 @@ class Scope(dict[str, Any]):
         stem = text.rstrip(_DIGITS)
         family = self.families.get(stem)
         if family is not None and stem is not text and text not in self.names:
-            operand: Any = self._member(family, stem, text) or self.resolve(text)
+            operand = self._member(family, stem, text) or self.resolve(text)
         else:
             operand = self._simple(text)
         self[text] = operand

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from ptxlab.values import Json
 
 WARP = "warp"
 
@@ -99,13 +100,13 @@ class Timeline:
     def _of_warps(self) -> list[Span]:
         return [span for span in self.spans if span.track == WARP]
 
-    def events(self) -> dict[str, Any]:
+    def events(self) -> Json:
         """As the trace event format of Chrome: a process for each block, a thread for each warp."""
         named = Counter((span.block, span.warp, span.role) for span in self._of_warps())
         roles: dict[tuple[int, int], str] = {}
         for (block, warp, role), _ in reversed(named.most_common()):
             roles[block, warp] = role
-        events: list[dict[str, Any]] = []
+        events: list[Json] = []
         for (block, warp), role in sorted(roles.items()):
             name = f"{self.places[1]} {warp} {role}".rstrip()
             events.append({"ph": "M", "name": "thread_name", "pid": block, "tid": warp, "args": {"name": name}})

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Literal
+from typing import Literal
 
 from ptxlab.report import PtxError, error
 from ptxlab.toolchain.elf import MALFORMED, sections_of
@@ -161,7 +161,7 @@ def _decompress_zstd(data: bytes, size: int) -> bytes:
             return _checked(made.raw if count == size else b"", size)
     for name in ("compression.zstd", "zstandard"):
         with suppress(ImportError):
-            module: Any = import_module(name)
+            module = import_module(name)
             try:
                 return _checked(bytes(module.decompress(data)), size)
             except module.ZstdError as wrong:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ptxlab.device.trace_format import NO_BLOCK, READ, WRITTEN
 from ptxlab.isa.undefined import undefined_bytes
 from ptxlab.trace.columns import Columns, Numbers, Segment, Slot
+from ptxlab.values import Json
 
 GLOBAL, SHARED, LOCAL, PARAM, CONST = range(5)
 SPACES = {"global": GLOBAL, "shared": SHARED, "local": LOCAL, "param": PARAM, "const": CONST}
@@ -117,7 +118,7 @@ def unwritten(address: int, size: int) -> npt.NDArray[np.uint8]:
 class Accesses:
     """All accesses of a recorded launch."""
 
-    def __init__(self, columns: Columns, description: dict[str, Any]) -> None:
+    def __init__(self, columns: Columns, description: Json) -> None:
         self.columns = columns
         x, y, z = description["block"]
         self.threads_in_block: int = x * y * z

@@ -17,6 +17,7 @@ from ptxlab.device import trace_file
 from ptxlab.device.trace_file import Content, TraceError, TraceFile
 from ptxlab.device.trace_format import SEGMENT_BITS, TURN
 from ptxlab.trace.validation import read_findings
+from ptxlab.values import Json
 
 Numbers = npt.NDArray[np.int64]
 
@@ -53,7 +54,7 @@ class Slot:
 class Segment:
     """A part of a function that threads run through without waiting."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
+    def __init__(self, given: Json) -> None:
         self.function: int = given["function"]
         self.flags: int = given["flags"]
         self.size: int = given["size"]
@@ -100,7 +101,7 @@ class Columns:
         """The error of a file that is not as it was written."""
         return TraceError(f"`{self._path}` is damaged: {what}")
 
-    def _findings(self, data: bytes) -> list[dict[str, Any]]:
+    def _findings(self, data: bytes) -> list[Json]:
         found = read_findings(data)
         if found is None:
             raise self.damaged("its findings cannot be read")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import struct
 from functools import cached_property
 from itertools import starmap
-from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
@@ -18,6 +17,7 @@ from ptxlab.isa import Match
 from ptxlab.isa.types import Type
 from ptxlab.report import PtxError, Span
 from ptxlab.syntax import parse
+from ptxlab.values import Json
 
 Value = int | float | bool
 
@@ -25,7 +25,7 @@ Value = int | float | bool
 class RecordedProgram:
     """The module of a recorded launch, read again from its text."""
 
-    def __init__(self, description: dict[str, Any]) -> None:
+    def __init__(self, description: Json) -> None:
         try:
             self.module = parse(description["text"], name=description["name"])
             self.kernel = self.module[description["kernel"]]

@@ -27,6 +27,7 @@ from ptxlab.trace.accesses import SHARED, Accesses, unwritten
 from ptxlab.trace.lanes import Executed
 from ptxlab.trace.operands import names_in
 from ptxlab.trace.tensor_memory import address_of
+from ptxlab.values import Json
 
 if TYPE_CHECKING:
     from ptxlab.trace.finder import Finder
@@ -106,12 +107,12 @@ def mma_of(
     semantics = None if match is None else match.form.semantics
     if match is None or semantics is None:
         return None
-    given: dict[str, Any] = {}
+    given: Json = {}
     for expected, operand in zip(match.expected, instruction.operands, strict=True):
         given[expected.name] = found = value(expected.name, operand)
         if found is None:
             return None
-    machine: Any = _Starting()
+    machine = _Starting()
     names = semantics.__code__.co_varnames[2 : semantics.__code__.co_argcount]
     semantics(machine, match.candidate.modifiers, *(given.get(name) for name in names))
     started: Mma[int, int] | None = machine.found

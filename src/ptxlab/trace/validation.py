@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxlab.device.trace_format import NO_BLOCK, TURN, WRITTEN
+from ptxlab.values import Json
 
 if TYPE_CHECKING:
     from ptxlab.trace.columns import Columns, Segment, Slot
@@ -36,7 +37,7 @@ def _numbers(given: object, *limits: int) -> bool:
     )
 
 
-def _is_list(given: Any, holds: Callable[[Any], bool]) -> bool:
+def _is_list(given: object, holds: Callable[[Any], bool]) -> bool:
     return isinstance(given, list) and all(map(holds, given))
 
 
@@ -69,7 +70,7 @@ def description_problem(given: object) -> str | None:
     return f"`{wrong[0]}` of its description is missing or impossible" if wrong else None
 
 
-def _is_place(given: Any) -> bool:
+def _is_place(given: object) -> bool:
     """Whether something says which of the launches that ran at the same time a launch is, if there were others."""
     if given is None:
         return True
@@ -118,7 +119,7 @@ def _is_slot(given: object) -> bool:
     )
 
 
-def content_problem(columns: Columns, program: RecordedProgram, description: dict[str, Any]) -> str | None:
+def content_problem(columns: Columns, program: RecordedProgram, description: Json) -> str | None:
     """What is wrong with segments, which are of the kernel, and with entries, events and memory of the launch."""
     for segment in columns.segments:
         if not _is_of(segment, program):
@@ -171,7 +172,7 @@ def _is_right(slot: Slot, segment: Segment, program: RecordedProgram) -> bool:
     return slot.role in ("guard", "value")
 
 
-def read_findings(data: bytes) -> list[dict[str, Any]] | None:
+def read_findings(data: bytes) -> list[Json] | None:
     """The findings in a chunk of the file; None if they cannot be read."""
     try:
         found = json.loads(data)

@@ -34,6 +34,7 @@ from ptxlab.frameworks.arrays import Arrays
 from ptxlab.frameworks.torch_as_cpu import torch_as_cpu
 from ptxlab.measure.entry import Launch
 from ptxlab.syntax import format
+from ptxlab.values import Json
 from ptxlab.verify.host_code import InlineError
 from ptxlab.verify.inline import loader
 
@@ -55,10 +56,10 @@ class CapturedMemory:
 
     names: list[tuple[int, int, str]]
     """The first address, the last, and the name."""
-    spaces: dict[str, Any]
+    spaces: Json
     kept: list[Any]
 
-    def reference(self, address: int, size: int, owner: Any, data: Callable[[], Any]) -> dict[str, Any]:
+    def reference(self, address: int, size: int, owner: Any, data: Callable[[], Any]) -> Json:
         """An address as the name of an array and an offset; memory that is not known is a new workspace."""
         for start, end, name in self.names:
             if start <= address < max(end, start + 1):
@@ -73,12 +74,12 @@ class CapturedMemory:
 class Capture:
     """The launches of one call."""
 
-    def __init__(self, arrays: dict[str, Any]) -> None:
+    def __init__(self, arrays: Json) -> None:
         names = [(address_of(one), address_of(one) + one.nbytes, name) for name, one in arrays.items()]
         self.memory = CapturedMemory(names, {}, [])
-        self.calls: list[dict[str, Any]] = []
+        self.calls: list[Json] = []
 
-    def launch(self, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
+    def launch(self, kernel: ir.Function, args: Sequence[object], options: LaunchOptions) -> Result:
         """Write a launch down; this is what `kernel.launch` calls here."""
         module = kernel.module
         assert module is not None
@@ -94,7 +95,7 @@ class Capture:
         })  # fmt: skip
         return Result()
 
-    def argument(self, value: object) -> dict[str, Any]:
+    def argument(self, value: object) -> Json:
         """An argument as plain values."""
         if value is None:
             return {}
@@ -128,7 +129,7 @@ class Capture:
             return {"scalar": value}
         raise RefusedError("no-launch", f"an argument of type {type(value).__name__} cannot be sent")
 
-    def output(self, name: str, tensor: Any) -> tuple[str, dict[str, Any] | None]:
+    def output(self, name: str, tensor: Any) -> tuple[str, Json | None]:
         """Where a tensor is that is returned; None if it is the argument for it."""
         address = int(tensor.untyped_storage().data_ptr()) + int(tensor.storage_offset()) * int(tensor.element_size())
         for start, end, own in self.memory.names:
@@ -140,7 +141,7 @@ class Capture:
                 return name, {"array": own, "offset": address - start, "strides": list(tensor.stride())}
         raise RefusedError("no-kernel", "no kernel gets the memory of what it returns: only kernels compute")
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self) -> Json:
         """All of it."""
         spaces = {}
         for name, array in self.memory.spaces.items():
@@ -159,7 +160,7 @@ def _number(stream: object) -> int:
     return int(stream if isinstance(stream, int) else getattr(stream, "cuda_stream", 1))
 
 
-Call = Callable[[Capture], Callable[[], dict[str, Any]]]
+Call = Callable[[Capture], Callable[[], Json]]
 """Calls a submission; what it gives says afterwards where the outputs are."""
 
 
@@ -183,7 +184,7 @@ class LoadedSubmission:
             raise RefusedError("no-kernel", f"{path.name} defines no `{entry}`")
         self.function: Callable[..., Any] = found
 
-    def answer(self, request: dict[str, object]) -> dict[str, Any]:
+    def answer(self, request: dict[str, object]) -> Json:
         """The launches at some sizes; of two calls with other data, which must be alike."""
         arrays, call = self._of_problem(request) if self.problem is not None else self._of_task(request)
         answers = []
@@ -198,17 +199,17 @@ class LoadedSubmission:
         self._compare(*answers)
         return answers[0] | {"patched": list(_replaced(self.known))}
 
-    def _of_task(self, request: dict[str, object]) -> tuple[dict[str, Any], Call]:
+    def _of_task(self, request: dict[str, object]) -> tuple[Json, Call]:
         """The arrays of a task, and what calls `launch`."""
         arrays, given = _arguments(request)
 
-        def call(capture: Capture) -> Callable[[], dict[str, Any]]:
+        def call(capture: Capture) -> Callable[[], Json]:
             _call_launch(self.function, capture, given)
             return dict
 
         return arrays, call
 
-    def _of_problem(self, request: dict[str, Any]) -> tuple[dict[str, Any], Call]:
+    def _of_problem(self, request: Json) -> tuple[Json, Call]:
         """The tensors of a problem of others, and what calls a submission: the tensors that it returns are outputs."""
         from ptxlab.verify.foreign import as_array, leaves
 
@@ -217,7 +218,7 @@ class LoadedSubmission:
         inputs = self.problem.inputs(request["sizes"], 1)
         arrays = {named.get(at, f"t{at}"): _whole(as_array(tensor)) for at, tensor in enumerate(leaves(inputs))}
 
-        def call(capture: Capture) -> Callable[[], dict[str, Any]]:
+        def call(capture: Capture) -> Callable[[], Json]:
             returned = leaves(self.problem.call(self.names, request["sizes"], inputs))
             if len(returned) != len(wanted):
                 raise RefusedError("no-kernel", f"it returns {len(returned)} tensors, and {len(wanted)} are wanted")
@@ -225,7 +226,7 @@ class LoadedSubmission:
 
         return arrays, call
 
-    def _compare(self, first: dict[str, Any], second: dict[str, Any]) -> None:
+    def _compare(self, first: Json, second: Json) -> None:
         if not first["calls"]:
             raise RefusedError("no-kernel", "its Python launches no kernel: only kernels compute")
         if len(second["calls"]) < len(first["calls"]):
@@ -241,7 +242,7 @@ class LoadedSubmission:
             raise RefusedError("host-computation", "its launches depend on the values of inputs")
 
 
-def _arguments(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _arguments(request: Json) -> tuple[Json, Json]:
     """The memory of arrays, and the arguments by name: arrays in their shapes, scalars, sizes."""
     arrays, given = {}, dict(request["sizes"])
     for one in request["arguments"]:
@@ -255,7 +256,7 @@ def _arguments(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     return arrays, given
 
 
-def _call_launch(function: Callable[..., Any], capture: Capture, given: dict[str, Any]) -> None:
+def _call_launch(function: Callable[..., Any], capture: Capture, given: Json) -> None:
     """`launch(x, y, rows)` launches, or returns what is to be launched."""
     from ptxlab.verify.task import named_by
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ptxlab.report import KernelError, PtxError
+from ptxlab.values import Json
 from ptxlab.verify.parts import Judging, spell_sizes
 from ptxlab.verify.recognizing import MEMORY_CODES
 from ptxlab.verify.running import OutOfTimeError
@@ -31,7 +32,7 @@ def equality(judging: Judging, symbolic: bool) -> Part:
         first = values[0]
         wrong[:1] = [Finding("known-sizes-only", "right at the sizes that are public, wrong at every other one",
                            first.sizes, first.witness, first.line, first.replay)]  # fmt: skip
-    figures: dict[str, Any] = {"right": len(judging.right), "sizes": len(judging.public) + len(judging.hidden)}
+    figures: Json = {"right": len(judging.right), "sizes": len(judging.public) + len(judging.hidden)}
     notes = [f"right at {len(judging.right)} of {figures['sizes']} sizes"]
     if wrong or judging.memory or not judging.right:
         return Part("equal", FAILED if wrong else OPEN, wrong, notes, figures)
@@ -127,8 +128,8 @@ def _by_parameter(judging: Judging, data: Data, names: dict[str, str]) -> Any:
     if any(array.strides is not None for array in task.arrays):
         raise ValueError("arrays have gaps between rows")
 
-    def reference(**given: Any) -> dict[str, Any]:
-        known: dict[str, Any] = {**data.sizes, **data.scalars}
+    def reference(**given: Any) -> Json:
+        known: Json = {**data.sizes, **data.scalars}
         known |= {name: given[key].reshape(shapes[name]) for key, name in names.items() if key in given}
         for name, buffer in data.arrays.items():
             known.setdefault(name, buffer.view)

@@ -218,12 +218,12 @@ class GpuMode:
         with torch_as_cpu(Arrays(), self.target, True):
             return generate(**_nested(sizes), seed=seed)
 
-    def reference(self, sizes: Sizes, inputs: Any, type: str = "float64") -> Any:
+    def reference(self, sizes: Sizes, inputs: object, type: str = "float64") -> Any:
         """What `ref_kernel` gives; products of NVFP4 matrices are computed here."""
         with torch_as_cpu(Arrays(), self.target, True), patch.object(torch(), "_scaled_mm", scaled_mm):
             return self.names()["ref_kernel"](inputs)
 
-    def call(self, names: dict[str, Any], sizes: Sizes, inputs: Any) -> Any:
+    def call(self, names: dict[str, Any], sizes: Sizes, inputs: object) -> Any:
         """What a submission gives."""
         return names[self.entry](inputs)
 

@@ -6,7 +6,6 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
 
 _LARGEST = 1 << 40
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -43,7 +42,7 @@ def evaluate(text: str, sizes: Mapping[str, int]) -> int:
 
 
 def _value(node: ast.expr, sizes: Mapping[str, int], text: str) -> int:
-    found: Any = None
+    found = None
     if isinstance(node, ast.Constant) and type(node.value) is int:
         found = node.value
     elif isinstance(node, ast.Name):

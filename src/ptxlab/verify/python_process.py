@@ -19,6 +19,7 @@ from typing import Any
 
 from ptxlab.device.array_types import DTYPES
 from ptxlab.native.children import start_python
+from ptxlab.values import Json
 from ptxlab.verify.submission import SubmissionError
 
 LARGEST = 64 << 20  # bytes of an answer
@@ -41,7 +42,7 @@ class PythonProcess:
                                     env=environment, start_new_session=True)  # fmt: skip
         self.rest = b""
 
-    def ask(self, request: dict[str, object]) -> dict[str, Any]:
+    def ask(self, request: dict[str, object]) -> Json:
         """What it launches; `SubmissionError` if it fails, says too much, or takes too long."""
         assert self.process.stdin is not None
         try:
@@ -89,7 +90,7 @@ _CALL = {"text": str, "name": str, "entry": str, "grid": list, "block": list, "a
          "cooperative": bool}  # fmt: skip
 
 
-def _checked(said: dict[str, object]) -> dict[str, Any]:
+def _checked(said: dict[str, object]) -> Json:
     """An answer of the right form: the submission may have written it."""
     if not _is_answer(said):
         raise SubmissionError("python-failed", "its process gave an answer of another form")

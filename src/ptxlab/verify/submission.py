@@ -29,7 +29,7 @@ from ptxlab.device.structures import PointerArray
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.launch.contexts import context_of
 from ptxlab.measure import Launch
-from ptxlab.report import PtxError, Source
+from ptxlab.report import Diagnostic, PtxError, Source
 from ptxlab.syntax import load, parse
 from ptxlab.verify.formulas import FormulaError, evaluate, split
 from ptxlab.verify.task import Array, Data, Scalar, Sizes, Task
@@ -48,7 +48,7 @@ Reference = dict[str, Any]
 class SubmissionError(Exception):
     """A submission that cannot be judged: `code` names what is wrong with it."""
 
-    def __init__(self, code: str, text: str, diagnostics: Sequence[Any] = ()) -> None:
+    def __init__(self, code: str, text: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
         super().__init__(text)
         self.code, self.diagnostics = code, list(diagnostics)
 

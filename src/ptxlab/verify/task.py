@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from ptxlab.device.array_types import DTYPES
 from ptxlab.measure.data import poison
+from ptxlab.values import Json
 from ptxlab.verify.formulas import evaluate, split
 
 Sizes = dict[str, int]
@@ -224,7 +225,7 @@ class Task:
 
     def expected(self, data: Data, type: Any = np.float64) -> dict[str, Values]:
         """What the outputs must hold, by the reference, computed in float64 or in another type."""
-        given: dict[str, Any] = {**data.sizes, **data.scalars}
+        given: Json = {**data.sizes, **data.scalars}
         for array in self.arrays:
             if array.role != "out":
                 values = data.arrays[array.name].view
@@ -243,7 +244,7 @@ class Task:
         return {name: np.broadcast_to(np.asarray(one), shapes[name]) for name, one in found.items() if name in shapes}
 
 
-def named_by(function: Callable[..., object], given: Mapping[str, object]) -> dict[str, Any]:
+def named_by(function: Callable[..., object], given: Mapping[str, object]) -> Json:
     """Those arguments that a function names."""
     wanted = inspect.signature(function).parameters.values()
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in wanted):
@@ -328,7 +329,7 @@ def _drawn(array: Array, random: np.random.Generator, shape: tuple[int, ...], ki
     return normal * 2.0**-20 if kind == "tiny" else normal
 
 
-def _run(path: str) -> dict[str, Any]:
+def _run(path: str) -> Json:
     """The names that a file defines; what is wrong with it is said with its line."""
     try:
         return run_path(path)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ptxlab.values import Json
+
 VERSION = 1
 PASSED, FAILED, OPEN = "passed", "failed", "open"
 PARTS = {
@@ -33,7 +35,7 @@ class Finding:
     replay: str = ""
     """The command that shows it again."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """As plain values, for JSON."""
         return {"code": self.code, "message": self.message, "sizes": None if self.sizes is None else dict(self.sizes),
                 "witness": self.witness, "line": self.line, "replay": self.replay}  # fmt: skip
@@ -50,7 +52,7 @@ class Part:
     notes: Sequence[str] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """As plain values, for JSON."""
         return {"name": self.name, "status": self.status, "findings": [one.as_dict() for one in self.findings],
                 "notes": list(self.notes), "figures": dict(self.figures)}  # fmt: skip
@@ -108,7 +110,7 @@ class Verdict:
             f"({self.launches} launches, {len(self.sizes)} hidden sizes, {self.seconds:.1f} s, seed {self.seed})"
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """As plain values, for JSON; `SCHEMA` describes them."""
         return {"version": VERSION, "task": self.task, "submission": self.submission, "status": self.status,
                 "codes": self.codes, "seed": self.seed, "launches": self.launches, "seconds": round(self.seconds, 3),
@@ -126,7 +128,7 @@ class Verdict:
         return html(self)
 
 
-def _object(**properties: object) -> dict[str, Any]:
+def _object(**properties: object) -> Json:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
@@ -137,7 +139,7 @@ _FINDING = _object(code=_TEXT, message=_TEXT, sizes={"anyOf": [_SIZES, {"type": 
 _PART = _object(name={"enum": list(PARTS)}, status={"enum": [PASSED, FAILED, OPEN]},
                 findings={"type": "array", "items": _FINDING}, notes={"type": "array", "items": _TEXT},
                 figures={"type": "object"})  # fmt: skip
-SCHEMA: dict[str, Any] = {
+SCHEMA: Json = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "The verdict of `ptxlab verify`",
     **_object(version={"const": VERSION}, task=_TEXT, submission=_TEXT,

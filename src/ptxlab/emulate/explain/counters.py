@@ -19,6 +19,7 @@ from ptxlab.isa import Match
 from ptxlab.isa.evidence import Evidence, evidence_of
 from ptxlab.isa.opcode import Candidate
 from ptxlab.native import offset_of
+from ptxlab.values import Json
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
@@ -50,7 +51,7 @@ _CLASSES = {
 _CLASS = {chapter: name for name, chapters in _CLASSES.items() for chapter in chapters.split()}
 
 
-def count(running: RunningLaunch) -> tuple[dict[str, Any], Fidelity]:
+def count(running: RunningLaunch) -> tuple[Json, Fidelity]:
     """What was executed: instructions and bytes, by kind and by line; and how faithful it was."""
     compiled = running.compiled
     code = [instruction for _, instruction in compiled.instructions]
@@ -136,11 +137,11 @@ def _requests(running: RunningLaunch, at: list[int], lines: dict[int, dict[str, 
     return total
 
 
-def _patterns(running: RunningLaunch, at: list[int]) -> dict[int, dict[str, Any]]:
+def _patterns(running: RunningLaunch, at: list[int]) -> dict[int, Json]:
     """For each line that accesses memory, the costliest request: its bytes a lane, and the address of each lane."""
     from ptxlab.emulate.runtime.memory.profile import Request, Tally
 
-    found: dict[int, tuple[int, dict[str, Any]]] = {}
+    found: dict[int, tuple[int, Json]] = {}
     for site, number in enumerate(running.compiled.facts["profile_sites"]):
         for _, _, tallies in running.profiles:
             cost = tallies.get("cost", site)
@@ -153,7 +154,7 @@ def _patterns(running: RunningLaunch, at: list[int]) -> dict[int, dict[str, Any]
     return {line: pattern for line, (_, pattern) in sorted(found.items())}
 
 
-def _pattern(request: StructArray, addresses: ctypes.Array[ctypes.c_uint64]) -> dict[str, Any]:
+def _pattern(request: StructArray, addresses: ctypes.Array[ctypes.c_uint64]) -> Json:
     lanes = request.get("lanes")
     return {
         "space": "shared" if request.get("shared") else "global",
@@ -169,7 +170,7 @@ def class_of(match: Match | None) -> str:
     return _CLASS.get(match.form.chapter, match.form.chapter)
 
 
-def _add(counts: dict[Any, int], key: Any, more: int) -> None:
+def _add(counts: dict[Any, int], key: object, more: int) -> None:
     counts[key] = counts.get(key, 0) + more
 
 

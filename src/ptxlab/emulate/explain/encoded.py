@@ -8,7 +8,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+
+from ptxlab.values import Json
 
 FORMS = {"instruction": 32, "descriptor": 64, "tensor-map": 1024}  # and their bits
 
@@ -48,7 +49,7 @@ class Explanation:
         """A line for each field, then what is violated; texts continue below each other where they are longer."""
         return "\n".join(_lines(self, width))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """The same for programs, of values that JSON has."""
         fields = [
             {"name": one.name, "bits": [one.lowest, one.highest], "value": one.value, "says": one.says}

@@ -143,7 +143,7 @@ def _signed(value: int) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-def _name(names: Mapping[Any, Any], number: Any) -> str:
+def _name(names: Mapping[Any, object], number: object) -> str:
     """The name that has this number; of types, the number and whether f32 is rounded."""
     for name, value in names.items():
         known = (value.number, value.is_tensor_float) if isinstance(value, layout.ElementType) else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.device import layout
 from ptxlab.emulate.abi import barriers, thread_parts
@@ -12,6 +12,7 @@ from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.snapshots import BlockSnapshot, Mbarrier, block_name, ranges, who
 from ptxlab.emulate.explain.waits import Group
 from ptxlab.native import offset_of, size_of
+from ptxlab.values import Json
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
@@ -97,7 +98,7 @@ class AwaitedMbarrier:
         start = self.launch.name_line(notes.get("instruction"), self.beside)
         return f"{self.name} (initialized on {start}): {'; '.join(parts)}"
 
-    def fact(self) -> dict[str, Any]:
+    def fact(self) -> Json:
         """The same for programs, with all phases that are remembered."""
         notes = self.mbarrier.phase
         assert notes is not None
@@ -118,7 +119,7 @@ class AwaitedMbarrier:
             ],
         }
 
-    def _phase(self, record: StructArray) -> dict[str, Any]:
+    def _phase(self, record: StructArray) -> Json:
         notes = self.mbarrier.phase
         assert notes is not None
         return {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi.amounts import COLLECTED, EXCHANGED, FLOPS, LOADED, MULTICAST, OPERANDS, STORED
 from ptxlab.isa import Match
 from ptxlab.isa.gpus import SMS
 from ptxlab.isa.occupancy import limits_of, occupancy
 from ptxlab.isa.units.tensor_memory import COLUMNS
+from ptxlab.values import Json
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 COPIES = (LOADED, MULTICAST, STORED, EXCHANGED)
 
 
-def count_units(running: RunningLaunch, times: Sequence[int], counters: Sequence[int]) -> dict[str, Any]:
+def count_units(running: RunningLaunch, times: Sequence[int], counters: Sequence[int]) -> Json:
     """The counters of those units that the kernel used, and the waves of its blocks."""
     amounts: dict[str, int] = {}
     operations: dict[int, int] = {}
@@ -26,7 +27,7 @@ def count_units(running: RunningLaunch, times: Sequence[int], counters: Sequence
         amounts[name] = amounts.get(name, 0) + counters[counter]
         if name == FLOPS:
             operations[number] = counters[counter]
-    found: dict[str, Any] = {}
+    found: Json = {}
     copied = {name: amounts[name] for name in COPIES if amounts.get(name)}
     if copied:
         found["tma"] = copied
@@ -64,7 +65,7 @@ def _mmas(
     return found
 
 
-def _waves(running: RunningLaunch, columns: int) -> dict[str, Any] | None:
+def _waves(running: RunningLaunch, columns: int) -> Json | None:
     """How often the GPU is filled with blocks, as far as threads, shared and tensor memory decide; None: not known.
 
     Registers are left out: only ptxas knows how many a thread has.

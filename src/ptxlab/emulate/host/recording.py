@@ -27,6 +27,7 @@ from ptxlab.native import size_of
 from ptxlab.native.checking import share
 from ptxlab.report import Diagnostic, KernelError, Source, error, render
 from ptxlab.syntax import format
+from ptxlab.values import Json
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import LaunchPlace, RunningLaunch
@@ -190,7 +191,7 @@ def _temporary_file() -> Path:
     return Path(name)
 
 
-def _describe(launch: RunningLaunch, record: Record) -> dict[str, Any]:
+def _describe(launch: RunningLaunch, record: Record) -> Json:
     """What a reader needs beside the chunks."""
     compiled = launch.compiled
     source, calls = compiled.module.source, compiled.module.calls
@@ -218,7 +219,7 @@ def _describe(launch: RunningLaunch, record: Record) -> dict[str, Any]:
     }
 
 
-def _describe_place(place: LaunchPlace) -> dict[str, Any]:
+def _describe_place(place: LaunchPlace) -> Json:
     """Which of the launches that run together a launch is."""
     return {
         "number": place.number,
@@ -230,7 +231,7 @@ def _describe_place(place: LaunchPlace) -> dict[str, Any]:
     }
 
 
-def describe_finding(found: Diagnostic, source: Source | None) -> dict[str, Any]:
+def describe_finding(found: Diagnostic, source: Source | None) -> Json:
     """A finding, with its line in the PTX: where that was compiled from something, the texts are on the lines there."""
     labels = [label for label in found.labels if label.span.source is source]
     line = labels[0].span.source.position(labels[0].span.start)[0] if labels else 0
@@ -255,7 +256,7 @@ def describe_finding(found: Diagnostic, source: Source | None) -> dict[str, Any]
     }
 
 
-def _describe_region(region: Region) -> dict[str, Any]:
+def _describe_region(region: Region) -> Json:
     owner = region.owner
     shape: Sequence[int] = getattr(owner, "shape", ())
     kind = str(getattr(owner, "dtype", ""))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import combinations
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab import interrupts
 from ptxlab.device.arguments import ARGUMENTS, HEAP, AddressSpace, pack
@@ -108,7 +108,7 @@ class RunningLaunch:
         self,
         compiled: Compiled,
         memory: ModuleMemory,
-        args: Sequence[Any],
+        args: Sequence[object],
         configuration: Configuration,
         workers: int,
         space: AddressSpace | None = None,

@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxlab import ir
 from ptxlab.device import layout
@@ -21,7 +22,7 @@ from ptxlab.ir.shapes import match_of
 if TYPE_CHECKING:
     from ptxlab.emulate.search.remote import Tried
 
-Outputs = Mapping[str, np.ndarray[Any, Any]]
+Outputs = Mapping[str, NDArray[Any]]
 Marks = Mapping[str, bytes]
 
 _ORDERED = ("exch", "cas")  # what is left depends on which was last
@@ -36,7 +37,7 @@ def arrays_of(leaf: object) -> Sequence[Any]:
 
 def outputs_of(kernel: ir.Function, args: Sequence[object]) -> Outputs:
     """The arrays among the arguments, by the names of their parameters."""
-    found: dict[str, np.ndarray[Any, Any]] = {}
+    found: dict[str, NDArray[Any]] = {}
     for parameter, value in zip(kernel.parameters, args, strict=True):
         arrays = [array for leaf in leaves(value) for array in arrays_of(leaf) if hasattr(array, "__array_interface__")]
         for number, array in enumerate(arrays):
@@ -72,7 +73,7 @@ def differences(tried: Sequence[Tried], run: Callable[[int], Outputs]) -> tuple[
     )  # fmt: skip
 
 
-def _apart(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> int:
+def _apart(one: NDArray[Any], other: NDArray[Any]) -> int:
     """The elements of two arrays whose bits differ."""
     bytes = (np.ascontiguousarray(array).view(np.uint8).reshape(array.size, -1) for array in (one, other))
     return int(np.count_nonzero(np.not_equal(*bytes).any(axis=1)))

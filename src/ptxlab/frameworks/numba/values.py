@@ -64,7 +64,7 @@ class Values:
     def _raw(self, scalar: Any) -> RawParameter:
         return RawParameter(self.arrays.memory, bytes(scalar))
 
-    def _array(self, value: Any, name: str) -> Iterator[HostPointer | RawParameter]:
+    def _array(self, value: object, name: str) -> Iterator[HostPointer | RawParameter]:
         """An array is two null pointers, its size, the size of an element, its address, its shape and its strides."""
         array = self._host(value)
         yield from (self._raw(_WORD(number)) for number in (0, 0, array.size, array.itemsize))

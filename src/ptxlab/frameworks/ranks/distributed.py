@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from ptxlab import ir
+from ptxlab.device.arrays import Tensor
 from ptxlab.frameworks.ranks.symmetric_operators import SymmetricOperators
 from ptxlab.isa.units.multicast_unit import MOST_REPLICAS
 from ptxlab.syntax import parse
@@ -159,9 +160,9 @@ class Transfer:
     """One of several messages that are sent and received together: `torch.distributed.P2POp`."""
 
     op: Callable[..., Any]
-    tensor: Any
+    tensor: Tensor
     peer: int
-    group: Any = None
+    group: Group | str | None = None
     tag: int = 0
 
 
@@ -183,11 +184,13 @@ class Handle:
         has_multicast = self.world_size <= MOST_REPLICAS
         self.multicast_ptr = ranks.multicast(self.buffer_ptrs, self.buffer_size) if has_multicast else 0
 
-    def get_buffer(self, rank: int, sizes: Sequence[int], dtype: Any, storage_offset: int = 0) -> Any:
+    def get_buffer(self, rank: int, sizes: Sequence[int], dtype: object, storage_offset: int = 0) -> Any:
         """The memory of a rank, as a tensor."""
         return _part(self._buffers[rank], sizes, dtype, storage_offset)
 
-    def get_signal_pad(self, rank: int, sizes: Sequence[int] = (), dtype: Any = None, storage_offset: int = 0) -> Any:
+    def get_signal_pad(
+        self, rank: int, sizes: Sequence[int] = (), dtype: object = None, storage_offset: int = 0
+    ) -> Any:
         """The signal pad of a rank, as a tensor."""
         torch = import_module("torch")
         return _part(self._pads[rank], sizes or (PAD_WORDS,), dtype or torch.uint32, storage_offset)
@@ -204,11 +207,11 @@ class Handle:
         """Have the stream wait for the signal of another rank."""
         self._launch(channel, _NONE, src_rank)
 
-    def stream_write_value32(self, tensor: Any, offset: int, val: int) -> None:
+    def stream_write_value32(self, tensor: Tensor, offset: int, val: int) -> None:
         """Write a word of a tensor that kernels of all ranks may wait for, on the current stream."""
         import_module("torch").ops.symm_mem.stream_write_value32_(tensor, offset, val)
 
-    def memset32(self, tensor: Any, offset: int, val: int, count: int = 1) -> Any:
+    def memset32(self, tensor: Tensor, offset: int, val: int, count: int = 1) -> Any:
         """Set words of a tensor, on the current stream."""
         return import_module("torch").ops.symm_mem.memset32_(tensor, offset, val, count)
 
@@ -217,7 +220,7 @@ class Handle:
         self._ranks.launch_on_stream(lambda stream: stream.launch(_signal(), 1, self.world_size, args), self)
 
 
-def _part(whole: Any, sizes: Sequence[int], dtype: Any, offset: int) -> Any:
+def _part(whole: Tensor, sizes: Sequence[int], dtype: object, offset: int) -> Any:
     torch = import_module("torch")
     count = 1
     for size in sizes:
@@ -259,7 +262,7 @@ class Distributed:
             stack.enter_context(patch.object(operators, "symm_mem", SymmetricOperators(self), create=True))
             yield
 
-    def _group(self, group: Any) -> Group:
+    def _group(self, group: Group | str | None) -> Group:
         if group is None:
             return self.world
         if isinstance(group, str):
@@ -283,7 +286,7 @@ class Distributed:
         """Sending from one rank to another; `dst` and `src` are ranks of the whole node."""
         turns = self._ranks.turns
 
-        def send(tensor: Any, dst: int, group: Any = None, tag: int = 0) -> None:
+        def send(tensor: Tensor, dst: int, group: Group | str | None = None, tag: int = 0) -> None:
             if not 0 <= dst < turns.count or dst == turns.rank:
                 raise ValueError(f"rank {turns.rank} sends to rank {dst}, which is not another one")
             self._ranks.wait()
@@ -291,7 +294,7 @@ class Distributed:
                 message = tensor.clone(), self._ranks.current_stream().record_event()
             self._sent.setdefault((turns.rank, dst, tag), []).append(message)
 
-        def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0) -> int:
+        def recv(tensor: Tensor, src: int | None = None, group: Group | str | None = None, tag: int = 0) -> int:
             self._ranks.wait()
             places = [(one, turns.rank, tag) for one in (range(turns.count) if src is None else (src,))]
 
@@ -312,11 +315,11 @@ class Distributed:
                 tensor.copy_(message.view_as(tensor))
             return source[0]
 
-        def isend(tensor: Any, dst: int, group: Any = None, tag: int = 0) -> _Work:
+        def isend(tensor: Tensor, dst: int, group: Group | str | None = None, tag: int = 0) -> _Work:
             send(tensor, dst, group, tag)
             return _Work()
 
-        def irecv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0) -> _Work:
+        def irecv(tensor: Tensor, src: int | None = None, group: Group | str | None = None, tag: int = 0) -> _Work:
             return _Receipt(lambda: recv(tensor, src, group, tag))
 
         def batch(transfers: Sequence[Transfer]) -> list[_Work]:
@@ -330,7 +333,7 @@ class Distributed:
         distributed = import_module("torch.distributed")
         kinds = distributed.ReduceOp
 
-        def total(values: Sequence[Any], op: Any) -> Any:
+        def total(values: Sequence[Tensor], op: object) -> Any:
             every = torch.stack(list(values))
             if op in (kinds.SUM, kinds.AVG):
                 found = every.sum(0)
@@ -343,7 +346,9 @@ class Distributed:
         def collective(function: Callable[..., None]) -> Callable[..., Any]:
             name = function.__name__
 
-            def called(*args: Any, group: Any = None, async_op: bool = False, **named: Any) -> _Work | None:
+            def called(
+                *args: object, group: Group | str | None = None, async_op: bool = False, **named: object
+            ) -> _Work | None:
                 with self._ranks.communicating(name) as point:
                     function(self._group(group), name, *args, **named)
                 if async_op:
@@ -354,26 +359,32 @@ class Distributed:
 
             return called
 
-        def all_reduce(group: Group, name: str, tensor: Any, op: Any = kinds.SUM) -> None:
+        def all_reduce(group: Group, name: str, tensor: Tensor, op: object = kinds.SUM) -> None:
             tensor.copy_(total(group.exchange(name, tensor.clone()), op))
 
-        def all_gather(group: Group, name: str, tensor_list: Any, tensor: Any) -> None:
+        def all_gather(group: Group, name: str, tensor_list: Sequence[Tensor], tensor: Tensor) -> None:
             for to, value in zip(tensor_list, group.exchange(name, tensor.clone()), strict=True):
                 to.copy_(value)
 
-        def all_gather_into_tensor(group: Group, name: str, output_tensor: Any, input_tensor: Any) -> None:
+        def all_gather_into_tensor(group: Group, name: str, output_tensor: Tensor, input_tensor: Tensor) -> None:
             values = group.exchange(name, input_tensor.clone())
             output_tensor.copy_(torch.cat([one.reshape(-1) for one in values]).view_as(output_tensor))
 
-        def reduce_scatter_tensor(group: Group, name: str, output: Any, input: Any, op: Any = kinds.SUM) -> None:
+        def reduce_scatter_tensor(
+            group: Group, name: str, output: Tensor, input: Tensor, op: object = kinds.SUM
+        ) -> None:
             parts = total(group.exchange(name, input.clone()), op).reshape(group.size(), -1)
             output.copy_(parts[group.rank()].view_as(output))
 
-        def reduce_scatter(group: Group, name: str, output: Any, input_list: Any, op: Any = kinds.SUM) -> None:
+        def reduce_scatter(
+            group: Group, name: str, output: Tensor, input_list: Sequence[Tensor], op: object = kinds.SUM
+        ) -> None:
             values = group.exchange(name, [one.clone() for one in input_list])
             output.copy_(total([one[group.rank()] for one in values], op))
 
-        def all_to_all(group: Group, name: str, output_tensor_list: Any, input_tensor_list: Any) -> None:
+        def all_to_all(
+            group: Group, name: str, output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor]
+        ) -> None:
             values = group.exchange(name, [one.clone() for one in input_tensor_list])
             for to, value in zip(output_tensor_list, values, strict=True):
                 to.copy_(value[group.rank()])
@@ -381,21 +392,23 @@ class Distributed:
         def all_to_all_single(
             group: Group,
             name: str,
-            output: Any,
-            input: Any,
-            output_split_sizes: Any = None,
-            input_split_sizes: Any = None,
+            output: Tensor,
+            input: Tensor,
+            output_split_sizes: Sequence[int] | None = None,
+            input_split_sizes: Sequence[int] | None = None,
         ) -> None:
             parts = input.clone().split(input_split_sizes or len(input) // group.size())
             output.copy_(torch.cat([one[group.rank()] for one in group.exchange(name, parts)]))
 
-        def broadcast(group: Group, name: str, tensor: Any, src: int = 0) -> None:
+        def broadcast(group: Group, name: str, tensor: Tensor, src: int = 0) -> None:
             tensor.copy_(group.exchange(name, tensor.clone())[group.members.index(src)])
 
-        def all_gather_object(group: Group, name: str, object_list: Any, obj: Any) -> None:
+        def all_gather_object(group: Group, name: str, object_list: list[object], obj: object) -> None:
             object_list[:] = group.exchange(name, obj)
 
-        def broadcast_object_list(group: Group, name: str, object_list: Any, src: int = 0, **_: object) -> None:
+        def broadcast_object_list(
+            group: Group, name: str, object_list: list[object], src: int = 0, **_: object
+        ) -> None:
             object_list[:] = group.exchange(name, list(object_list))[group.members.index(src)]
 
         def barrier(group: Group, name: str, **_: object) -> None:
@@ -418,7 +431,7 @@ class Distributed:
             "group": SimpleNamespace(WORLD=self.world),
         }
 
-    def handle_of(self, name: str, tensor: Any, group: str) -> Handle:
+    def handle_of(self, name: str, tensor: Tensor, group: str) -> Handle:
         """The symmetric memory that a tensor is in, for an operator of that name."""
         if tensor.untyped_storage().data_ptr() not in self._allocated:
             raise RuntimeError(f"{name}: input must be symmetric memory, of `symm_mem.empty`")
@@ -429,13 +442,15 @@ class Distributed:
         """What programs call of torch's own class `_SymmetricMemory`."""
         functions: dict[str, Any] = self._symmetric()
 
-        def empty_strided_p2p(size: Any, stride: Any, dtype: Any, *_: object, **__: object) -> Any:
+        def empty_strided_p2p(
+            size: Sequence[int], stride: Sequence[int], dtype: object, *_: object, **__: object
+        ) -> Any:
             made = functions["empty"](tuple(size), dtype=dtype)
             if tuple(stride) != tuple(made.stride()):
                 raise NotImplementedError(f"symmetric memory of strides {tuple(stride)}, which is not contiguous")
             return made
 
-        def rendezvous(tensor: Any, group_name: str | None = None) -> Handle:
+        def rendezvous(tensor: Tensor, group_name: str | None = None) -> Handle:
             return self._rendezvous(tensor, group_name)
 
         return {"empty_strided_p2p": empty_strided_p2p, "rendezvous": rendezvous}
@@ -443,14 +458,14 @@ class Distributed:
     def _symmetric(self) -> dict[str, object]:
         torch = import_module("torch")
 
-        def empty(*size: Any, dtype: Any = None, device: Any = None) -> Any:
+        def empty(*size: Any, dtype: object = None, device: Any = None) -> Any:
             sizes = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
             made = torch.zeros(tuple(sizes), dtype=dtype, device="cuda")
             made.data_ptr()  # it is of the rank that allocates it
             self._allocated.add(made.untyped_storage().data_ptr())
             return made
 
-        def rendezvous(tensor: Any, group: Any = None) -> Handle:
+        def rendezvous(tensor: Tensor, group: Group | str | None = None) -> Handle:
             chosen = self._group(group)
             key = self._ranks.turns.rank, tensor.untyped_storage().data_ptr(), chosen.group_name
             if key not in self._handles:

@@ -73,7 +73,7 @@ class _Gpus(Machine):
             raise RuntimeError(f"CUDA device {device}: the node has {self.count} GPUs, 0 to {self.count - 1}")
         self._ranks.turns.device = device
 
-    def number(self, device: Any) -> int:
+    def number(self, device: object) -> int:
         """The number of a device, in whichever way a program says it."""
         index = device if device is None or isinstance(device, int) else self.device(device).index
         return self.current() if index is None else int(index)
@@ -85,7 +85,7 @@ class _Gpus(Machine):
     def wait(self) -> None:
         self._ranks.wait()
 
-    def owner(self, tensor: Any) -> int:
+    def owner(self, tensor: object) -> int:
         region = self._region(tensor)
         return self.current() if region is None or region.owner_device is None else region.owner_device
 
@@ -169,7 +169,7 @@ class _Gpus(Machine):
     def record_stream(self, tensor: Any, stream: Any) -> None:
         self._ranks.allocations.keep_for(tensor, stream)
 
-    def _register(self, name: str, made: Sequence[Any], device: int) -> None:
+    def _register(self, name: str, made: Sequence[object], device: int) -> None:
         before = self.current()
         self._ranks.turns.device = device
         try:
@@ -225,7 +225,7 @@ class _NodeSession(Session):
 
     ranks: Ranks
 
-    def launch(self, launcher: Launcher, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+    def launch(self, launcher: Launcher, grid: tuple[int, int, int], args: Sequence[object]) -> None:
         if not self.is_dry:
             self.ranks.launch(launcher, grid, args)
             self._found = False
@@ -364,7 +364,7 @@ class Ranks:
         runs = self._runs
         self.turns.wait(lambda: self._runs > runs, "its kernels")
 
-    def launch(self, launcher: Launcher, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+    def launch(self, launcher: Launcher, grid: tuple[int, int, int], args: Sequence[object]) -> None:
         """Launch a kernel of Triton's on the GPU of this rank."""
         made = launcher.prepared(grid, args, self.session.arrays)
         for tensor in _tensors(tuple(args)):
@@ -410,7 +410,7 @@ class Ranks:
 
 
 @contextmanager
-def emulated(node: Node, target: str | int | None = None, **options: Any) -> Iterator[Ranks]:
+def emulated(node: Node, target: str | int | None = None, **options: object) -> Iterator[Ranks]:
     """Have torch and Triton see the GPUs of a node; see `Node.emulated`."""
     ranks = Ranks(node, target_of(DEFAULT_TARGET if target is None else target), options)
     with ExitStack() as stack:

@@ -19,7 +19,7 @@ class Stream:
 
     ranks: ClassVar[Ranks]
 
-    def __init__(self, device: Any = None, priority: int = 0, **_: object) -> None:
+    def __init__(self, device: object = None, priority: int = 0, **_: object) -> None:
         self.device_index = self.ranks.gpus.number(device)
         self.own: NodeStream = self.ranks.node[self.device_index].stream()
         self.priority = priority

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
+from ptxlab.device.arrays import Tensor
 from ptxlab.syntax import parse
 
 if TYPE_CHECKING:
@@ -161,11 +162,11 @@ class SymmetricOperators:
     def __getattr__(self, name: str) -> Any:
         raise NotImplementedError(f"torch.ops.symm_mem.{name} is not there; {', '.join(_names())} are")
 
-    def one_shot_all_reduce(self, input: Any, reduce_op: str, group_name: str) -> Any:
+    def one_shot_all_reduce(self, input: Tensor, reduce_op: str, group_name: str) -> Any:
         """The sum of all ranks' inputs, as a new tensor: each rank reads all of them."""
         return self.one_shot_all_reduce_out(input, reduce_op, group_name, import_module("torch").empty_like(input))
 
-    def one_shot_all_reduce_out(self, input: Any, reduce_op: str, group_name: str, out: Any) -> Any:
+    def one_shot_all_reduce_out(self, input: Tensor, reduce_op: str, group_name: str, out: Tensor) -> Any:
         """The same, to a tensor."""
         handle, offset = self._handle("one_shot_all_reduce", input, reduce_op, group_name)
         self._between_barriers(
@@ -173,44 +174,44 @@ class SymmetricOperators:
         )
         return out
 
-    def two_shot_all_reduce_(self, input: Any, reduce_op: str, group_name: str) -> Any:
+    def two_shot_all_reduce_(self, input: Tensor, reduce_op: str, group_name: str) -> Any:
         """The sum in place of all ranks' inputs: each rank adds up its part, and writes that to all of them."""
         handle, offset = self._handle("two_shot_all_reduce_", input, reduce_op, group_name)
         first, past = _part(input.numel(), handle)
         self._between_barriers(handle, self._reduce(handle, input, offset, first, past, 0), input)
         return input
 
-    def two_shot_all_reduce_out(self, input: Any, reduce_op: str, group_name: str, output: Any) -> Any:
+    def two_shot_all_reduce_out(self, input: Tensor, reduce_op: str, group_name: str, output: Tensor) -> Any:
         """The sum of all ranks' inputs, which are left as sums, too, to a tensor."""
         output.copy_(self.two_shot_all_reduce_(input, reduce_op, group_name))
         return output
 
-    def multimem_all_reduce_(self, input: Any, reduce_op: str, group_name: str) -> Any:
+    def multimem_all_reduce_(self, input: Tensor, reduce_op: str, group_name: str) -> Any:
         """The sum in place of all ranks' inputs, added up by the switch."""
         handle, offset = self._handle("multimem_all_reduce_", input, reduce_op, group_name)
         first, past = _part(self._words(input, offset), handle)
         self._between_barriers(handle, self._multimem(handle, input, offset, first, past, 0), input)
         return input
 
-    def multimem_one_shot_all_reduce(self, input: Any, reduce_op: str, group_name: str) -> Any:
+    def multimem_one_shot_all_reduce(self, input: Tensor, reduce_op: str, group_name: str) -> Any:
         """The sum of all ranks' inputs, added up by the switch, as a new tensor."""
         out = import_module("torch").empty_like(input)
         return self.multimem_one_shot_all_reduce_out(input, reduce_op, group_name, out)
 
-    def multimem_one_shot_all_reduce_out(self, input: Any, reduce_op: str, group_name: str, out: Any) -> Any:
+    def multimem_one_shot_all_reduce_out(self, input: Tensor, reduce_op: str, group_name: str, out: Tensor) -> Any:
         """The same, to a tensor."""
         handle, offset = self._handle("multimem_one_shot_all_reduce", input, reduce_op, group_name)
         words = self._words(input, offset)
         self._between_barriers(handle, self._multimem(handle, input, offset, 0, words, out.data_ptr()), input, out)
         return out
 
-    def memset32_(self, input: Any, offset: int, val: int, count: int) -> Any:
+    def memset32_(self, input: Tensor, offset: int, val: int, count: int) -> Any:
         """Set words of a tensor, on the current stream."""
         for at in range(offset, offset + count):
             self.stream_write_value32_(input, at, val)
         return input
 
-    def stream_write_value32_(self, input: Any, offset: int, val: int) -> Any:
+    def stream_write_value32_(self, input: Tensor, offset: int, val: int) -> Any:
         """Write a word of a tensor that kernels of all ranks may wait for, on the current stream."""
         if input.element_size() != 4 or not 0 <= offset < input.numel():
             raise ValueError(f"word {offset} of a tensor of {input.numel()} elements of {input.element_size()} bytes")
@@ -218,7 +219,7 @@ class SymmetricOperators:
         self._ranks.launch_on_stream(lambda stream: stream.launch(_module()["write_value"], 1, 1, args), input)
         return input
 
-    def _handle(self, name: str, input: Any, reduce_op: str, group_name: str) -> tuple[Handle, int]:
+    def _handle(self, name: str, input: Tensor, reduce_op: str, group_name: str) -> tuple[Handle, int]:
         """The symmetric memory that a tensor is in, and how many bytes after its start."""
         if reduce_op != "sum":
             raise RuntimeError(f"{name}: only sum is supported for now, not {reduce_op}")
@@ -229,7 +230,7 @@ class SymmetricOperators:
         handle = self._distributed.handle_of(name, input, group_name)
         return handle, input.data_ptr() - handle.buffer_ptrs[handle.rank]
 
-    def _words(self, input: Any, offset: int) -> int:
+    def _words(self, input: Tensor, offset: int) -> int:
         """How many words of 4 bytes the switch adds up."""
         size = int(input.numel() * input.element_size())
         if size % 4 or offset % 4:
@@ -237,14 +238,14 @@ class SymmetricOperators:
         return size // 4
 
     def _reduce(
-        self, handle: Handle, input: Any, offset: int, first: int, past: int, out: int
+        self, handle: Handle, input: Tensor, offset: int, first: int, past: int, out: int
     ) -> Callable[[Any], None]:
         kernel = _module()[f"reduce_{_TYPES[_name_of(input)]['type']}"]
         args = [_address(handle.buffer_ptrs_dev), handle.world_size, offset, first, past, _address(out)]
         return lambda stream: stream.launch(kernel, _blocks(past - first), THREADS, args)
 
     def _multimem(
-        self, handle: Handle, input: Any, offset: int, first: int, past: int, out: int
+        self, handle: Handle, input: Tensor, offset: int, first: int, past: int, out: int
     ) -> Callable[[Any], None]:
         if not handle.multicast_ptr:
             raise RuntimeError(f"multimem: {handle.world_size} ranks are more than have a multicast address")
@@ -252,7 +253,7 @@ class SymmetricOperators:
         args = [_address(handle.multicast_ptr + offset), first, past, _address(out)]
         return lambda stream: stream.launch(kernel, _blocks(past - first), THREADS, args)
 
-    def _between_barriers(self, handle: Handle, launch: Callable[[Any], None], *tensors: Any) -> None:
+    def _between_barriers(self, handle: Handle, launch: Callable[[Any], None], *tensors: object) -> None:
         handle.barrier()
         self._ranks.launch_on_stream(launch, handle, *tensors)
         handle.barrier()
@@ -262,7 +263,7 @@ def _names() -> list[str]:
     return [name for name in vars(SymmetricOperators) if not name.startswith("_")]
 
 
-def _name_of(tensor: Any) -> str:
+def _name_of(tensor: Tensor) -> str:
     return str(tensor.dtype).rpartition(".")[2]
 
 

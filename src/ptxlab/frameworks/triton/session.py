@@ -69,7 +69,7 @@ class Session:
         """What was found in all launches."""
         return [one for launched in self.launches for one in launched.result.diagnostics]
 
-    def launch(self, launcher: Launcher, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+    def launch(self, launcher: Launcher, grid: tuple[int, int, int], args: Sequence[object]) -> None:
         """Launch a kernel that Triton compiled."""
         if self.is_dry:
             return

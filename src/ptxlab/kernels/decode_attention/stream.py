@@ -33,7 +33,7 @@ class Stream:
         self.plan, self.caches, self.table, self.page, self.all_pages = plan, caches, table, page, all_pages
         self.lane, self.warp = ptx.tid.x & 31, ptx.tid.x >> 5
         memory = ptx.dynamic_shared(b8, align=plan.swizzle.period)
-        how: Any = {"swizzle": plan.swizzle, "copies": plan.warps * plan.stages}
+        how = {"swizzle": plan.swizzle, "copies": plan.warps * plan.stages}
         shape = plan.keys, plan.row_bytes // 2
         self.tiles = [ptx.tile(b16, *shape, **how, at=memory + number * plan.ring) for number in range(2)]
         across = plan.row_bytes // CHUNK

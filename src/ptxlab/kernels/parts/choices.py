@@ -40,7 +40,7 @@ class Choice:
     tried: Mapping[tuple[str, str], Any] = {}
     """Variants that are chosen now, because they are being measured."""
 
-    def __init__(self, name: str, choose: Callable[..., object], candidates: Callable[..., Iterable[Any]]) -> None:
+    def __init__(self, name: str, choose: Callable[..., object], candidates: Callable[..., Iterable[object]]) -> None:
         self.name, self.choose, self.candidates = name, choose, candidates
 
     def __call__(self, *given: object) -> Any:

@@ -71,7 +71,7 @@ def load_bits(
     type: str,
     vector: int,
     neutral: float = 0.0,
-    inside: Any = None,
+    inside: object = None,
     policy: u64 | u64 | None = None,
 ) -> list[Scalar]:
     """One vector as it is in memory: f32, words with several elements, or half a word with one.

@@ -138,11 +138,11 @@ class Operand:
     ) -> None:
         """Have what `copy` copies brought to the L2 cache. Nothing is read: earlier kernels may still write it."""
         for source, coordinates in self.places(sources, first, start, rank):
-            ask: Any = PREFETCHES[len(coordinates) - 1]
+            ask = PREFETCHES[len(coordinates) - 1]
             (ask["L2::cache_hint"] if policy else ask)((source, coordinates), *policy)
 
     def places(
-        self, sources: list[Pointer], first: u32, start: Any, rank: Any, outer: Sequence[u32] = ()
+        self, sources: list[Pointer], first: u32, start: object, rank: object, outer: Sequence[u32] = ()
     ) -> Iterator[tuple[object, tuple[object, ...]]]:
         """The tensor map and the coordinates of each box that this block copies."""
         if self.sharers > 1:

@@ -80,7 +80,7 @@ class Access(NamedTuple):
     """Whether what is read of rows is not aligned where the result is."""
 
     @staticmethod
-    def of(columns: int, read: Sequence[Any], written: Sequence[Array], of_columns: Sequence[Array]) -> Access:
+    def of(columns: int, read: Sequence[object], written: Sequence[Array], of_columns: Sequence[Array]) -> Access:
         """In whole vectors of 16 bytes if all are aligned; else, in short rows, in shorter ones that are."""
         whole = WIDEST // SIZES[type_of(read[0])]
         results, others, shared = (_places(some, whole) for some in (written or read[:1], read, of_columns))

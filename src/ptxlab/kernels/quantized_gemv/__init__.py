@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxlab.kernels.quantized_gemv.formats import FORMATS, Format
 from ptxlab.kernels.quantized_gemv.kernel import LANES, ROWS, VECTORS, Shape, build
@@ -52,7 +52,7 @@ def by_tensor_cores(format: str, codes: Array, scales: Array, zeros: Array | Non
 
 
 def torch_baseline(
-    torch: ModuleType, format: str, codes: Array, scales: Any, zeros: Array | None, x: Any, y: Array
+    torch: ModuleType, format: str, codes: Array, scales: object, zeros: Array | None, x: object, y: Array
 ) -> Callable[[], object]:
     """The same matrix in bf16, as torch multiplies it without quantization."""
     dense = Quantized(format, codes, scales, zeros).values().to(torch.bfloat16)
@@ -78,7 +78,7 @@ def arrays(draw: Draw, format: str, n: int, k: int, m: int = 1) -> Arrays:
     }
 
 
-def reference(xp: ModuleType, format: str, codes: Array, scales: Array, zeros: Any, x: Array, y: Array) -> Arrays:
+def reference(xp: ModuleType, format: str, codes: Array, scales: Array, zeros: object, x: Array, y: Array) -> Arrays:
     """The same in float64."""
     return {"y": x @ values_of(xp, format, codes, scales, zeros).T}
 

@@ -93,7 +93,7 @@ class Backward(NamedTuple):
 
 def differentiate(
     arrays: Backward,
-    memory: Sequence[Any],
+    memory: Sequence[object],
     causal: bool = False,
     window: int = 0,
     ordered: bool = False,

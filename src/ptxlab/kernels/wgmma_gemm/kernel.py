@@ -122,7 +122,7 @@ class Product(Block):
             multiple=self.multiple,
         )
 
-    def store(self, memory: Pointer, residual: Any) -> TileStore:
+    def store(self, memory: Pointer, residual: object) -> TileStore:
         finish = residual or (self.finish and self.finish.begin())
         return TileStore(self.plan.formats.out, self.plan.boxes, memory, self.target, finish)
 

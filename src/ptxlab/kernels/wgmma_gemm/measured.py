@@ -103,7 +103,13 @@ def arrays(draw: Draw, type: str, m: int, n: int, k: int, layout: str = "NT", ep
 
 
 def reference(
-    xp: ModuleType, a: Array, b: Array, d: Array, bias: Any = None, residual: Any = None, activation: str | None = None
+    xp: ModuleType,
+    a: Array,
+    b: Array,
+    d: Array,
+    bias: object = None,
+    residual: object = None,
+    activation: str | None = None,
 ) -> Arrays:
     """The same in float64."""
     found = a @ b.T if bias is None else a @ b.T + bias

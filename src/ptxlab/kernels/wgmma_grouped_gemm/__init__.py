@@ -65,7 +65,7 @@ def steps_of(array: Any) -> list[int]:
 def launch(
     formats: Formats,
     matrices: tuple[Array, Array, Array],
-    offsets: Any,
+    offsets: object,
     extents: tuple[int, int, int, int],
     shape: Shape,
     layout: Layout,

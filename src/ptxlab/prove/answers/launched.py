@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from ptxlab.programs.examples import MOST_EXAMPLES, LaunchExample
 from ptxlab.prove.terms.terms import AXES, LARGEST, is_integer
 from ptxlab.prove.theories.integers import Space
 from ptxlab.prove.theories.solver import Clock, require_solver, z3
 from ptxlab.report import KernelError, PtxError
+from ptxlab.values import Json
 
 from .contracts import Example
 from .proving import Asked, Proving, interruptible, refuse
@@ -27,7 +27,7 @@ class LaunchedKernel:
     outside: Sequence[tuple[str, str]]
     """Launches that are not as the proof assumes: the line of the host, and why."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """The answer for programs."""
         outside = [{"launch": place, "reason": why} for place, why in self.outside]
         return {**self.verdict.as_dict(), "launches": self.launches, "outside": outside}

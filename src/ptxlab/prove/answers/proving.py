@@ -57,7 +57,7 @@ MOST_GUESSES = 8
 
 def prove(
     kernel: ir.Function | author.Kernel | Launch,
-    args: Sequence[Any] | None = None,
+    args: Sequence[object] | None = None,
     *,
     grid: int | Sequence[int] | None = None,
     block: int | Sequence[int] | None = None,
@@ -130,7 +130,7 @@ class Proving:
 
     def __init__(
         self, kernel: ir.Function, block: tuple[int, int, int], shared: int, cluster: tuple[int, int, int],
-        assume: list[str], example: Example | None, args: Sequence[Any] | None, asked: Asked, timeout: float,
+        assume: list[str], example: Example | None, args: Sequence[object] | None, asked: Asked, timeout: float,
         replays: bool,
     ) -> None:  # fmt: skip
         self.kernel, self.block, self.shared, self.cluster, self.assume = kernel, block, shared, cluster, assume
@@ -493,7 +493,7 @@ def _extents(given: int | Sequence[int]) -> tuple[int, int, int]:
     return int(x), int(y), int(z)
 
 
-def _example(kernel: ir.Function, args: Sequence[Any], grid: tuple[int, int, int]) -> Example:
+def _example(kernel: ir.Function, args: Sequence[object], grid: tuple[int, int, int]) -> Example:
     """What a launch shows of sizes: integers, and arrays with their lengths."""
     numbers: dict[str, int] = {}
     lengths: dict[str, int] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ptxlab.ir.origin import line_span
 from ptxlab.report import Diagnostic, Help, Label, Source
+from ptxlab.values import Json
 
 ORDERED = "no data race, and every barrier is reached by all threads of the block"
 PROVED, REFUTED, OPEN = "proved", "counterexample", "not-proved"
@@ -105,9 +105,9 @@ class Verdict:
             return [self.counterexample.finding]
         return [_warning(gap, source) for gap in self.gaps]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """The answer for programs."""
-        found: dict[str, Any] = {
+        found: Json = {
             "version": 1,
             "level": self.level,
             "kernel": self.kernel,

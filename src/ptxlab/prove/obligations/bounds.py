@@ -61,14 +61,20 @@ class Bounds:
             return Obligation("bounds", group.lines, "proved", about, argument="ranges")
         size = group.object.bytes
 
-        def outside(offset: Any) -> Any:
+        def outside(offset: object) -> Any:
             value = z3.ZeroExt(8, offset)
             return z3.UGT(value + highest, z3.BitVecVal(size, value.size()))
 
         return self._asked("bounds", group, about, self._outside, None if size is None else outside, milliseconds)
 
     def _asked(
-        self, kind: str, group: Group, about: str, integers: Asked, bits: Callable[[Any], Any] | None, milliseconds: int
+        self,
+        kind: str,
+        group: Group,
+        about: str,
+        integers: Asked,
+        bits: Callable[[Any], object] | None,
+        milliseconds: int,
     ) -> Obligation:
         """Ask in integers whether something is wrong, and then in bit-vectors of the offset."""
         over = self.questions.in_time(kind, group.lines, about)

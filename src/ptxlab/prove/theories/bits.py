@@ -35,7 +35,7 @@ class Bits(Translation):
         return self.number(value) == other.number(value)
 
     @staticmethod
-    def _sized(found: Any, type: Type, width: int) -> Any:
+    def _sized(found: object, type: Type, width: int) -> Any:
         if type.width > width:
             return z3.Extract(width - 1, 0, found)
         extend = z3.SignExt if type.kind == "s" else z3.ZeroExt

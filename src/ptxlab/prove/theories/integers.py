@@ -276,7 +276,7 @@ class Integers(Translation):
         self.facts.append(term == self.space.formula(turns.times(Poly.of(high - low + 1)).plus(rest)))
         return rest
 
-    def _is_possible(self, formula: Any, value: Poly | None = None) -> bool:
+    def _is_possible(self, formula: object, value: Poly | None = None) -> bool:
         """Whether something can hold here, of a value perhaps, as far as the solver finds out in a short time."""
         if self.space.clock.is_over:
             return True

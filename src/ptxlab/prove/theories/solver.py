@@ -42,7 +42,7 @@ class Clock:
         """Whether there is no time left."""
         return monotonic() >= self.deadline
 
-    def check(self, formulas: Iterable[Any], milliseconds: int) -> tuple[str, Any]:
+    def check(self, formulas: Iterable[object], milliseconds: int) -> tuple[str, Any]:
         """`unsat`, `sat` with a model, or `unknown`."""
         if self.is_over:
             return "unknown", None
