@@ -11,6 +11,7 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     EVERYONE,
     FAILED,
     MOST,
+    SHARED_FENCE,
     WHOLE_GRID,
     advance,
     join_in_doubt,
@@ -67,3 +68,14 @@ def test_a_clock_that_was_shortened_knows_which_grids_are_complete() -> None:
     after = entries(known)
     assert EVERYONE in after
     assert grids.keys() <= after.keys()
+
+
+def test_what_threads_have_fenced_becomes_what_their_block_has() -> None:
+    put = build([advance], speed=0).function(advance)
+    known = StructArray(VectorClock)
+    for block in range(3):
+        for thread in range(1024):
+            put(known.address, block << BLOCK_SHIFT | SHARED_FENCE | 64 + thread, 5)
+    after = entries(known)
+    assert after[SHARED_FENCE] == 5
+    assert EVERYONE not in after

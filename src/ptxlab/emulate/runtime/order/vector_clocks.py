@@ -226,8 +226,8 @@ def coarsen(known: Pointer[VectorClock]) -> None:
     for index in range(known.count):
         key: u64 = known.items[index].key
         epoch: u64 = known.items[index].epoch
-        if key != EVERYONE and u32(key) & PART_MASK < COPIES:
-            key = key & ~u64(PART_MASK)
+        if key != EVERYONE and u32(key) & PART_MASK & ~u32(MAP_RELEASE) < COPIES:
+            key = key & ~u64(COPIES - 1)
         if (u32(key) & PART_MASK < COPIES and key & DOUBTS == 0) or key == EVERYONE:
             top = max(top, epoch)
         if kept != 0 and known.items[kept - 1].key == key:
