@@ -36,6 +36,7 @@ again: {2 * STORE} setp.lt.s32 %p5, %r1, %n; @%p5 bra again;"""
 
 
 @needs_solver
+@pytest.mark.bulk
 @pytest.mark.slow
 @pytest.mark.parametrize("is_right", [True, False])
 def test_two_turns_at_a_time(is_right: bool) -> None:
