@@ -41,7 +41,7 @@ SCHEDULES: dict[str, Mapping[str, Schedule]] = {
     "bf16": of_tensor_cores.PRODUCT.tiles,
 }
 SOFT = 0.04  # by how much, as a logarithm, one that is chosen may seem slower, where the choice is made softly
-WEIGHT = 0.5  # of what is wrong with the times themselves
+WEIGHT = 0.15  # of what is wrong with the times themselves
 NEAR = 0.15  # by how much, as a logarithm, those are slower whose times matter
 
 

@@ -15,10 +15,9 @@ waves take as long as memory needs for the operands at least. Copies are limited
 what the L2 cache sends to all of them. It sends more where SMs read the same lines at the same time: not where rows
 are out of step with its sectors of 32 bytes, where blocks of a cluster are at other places of a sum, or with stream-K.
 
-The numbers were fitted to measurements on an H200: those of threads to every second size of
-evidence/scheduled_gemm_judged.json, those of tensor cores to evidence/scheduled_tensor_gemm_*.json, of which all but
-`fresh` are of kernels that took 0.1 us longer to start. `benchmarks/scheduled_chosen.py` shows how good the choice is,
-and `--fit` fits them to every second size again.
+The numbers were fitted to measurements on an H200: to every second size of evidence/scheduled_*gemm_sizes.json and
+evidence/scheduled_*gemm_judged.json; those of blocks that share copies to evidence/scheduled_tensor_gemm_shared.json.
+`benchmarks/scheduled_chosen.py` shows how good the choice is for both halves, and `--fit` fits those of threads again.
 """
 
 from __future__ import annotations
@@ -68,42 +67,38 @@ class Rates(NamedTuple):
 class TensorRates(NamedTuple):
     """What products by tensor cores take, in microseconds, and bytes in a microsecond."""
 
-    start: float = 4.51
-    together: float = 0.0605
+    start: float = 4.4
+    together: float = 0.5
     """Longer to start and to end, for blocks that share copies."""
-    fours: float = 0.135
-    """Longer still for four of them."""
-    memory: float = 2_180_000.0
-    latency: float = 1.1
+    memory: float = 2_600_000.0
+    latency: float = 1.03
     """Until a copy by TMA has arrived."""
-    iteration: float = 0.19
+    iteration: float = 0.148
     """A turn of the ring takes at least, for 128 bytes along the sum."""
-    multiplied: float = 1.25e-05
+    multiplied: float = 1.88e-5
     """For 64 steps of one element, by `wgmma`; other instructions take 1.86 times as long."""
-    whole: float = 159_000.0
+    whole: float = 122_000.0
     """Bytes that an SM copies, where rows are a multiple of 128 bytes."""
-    sectors: float = 100_000.0
+    sectors: float = 104_000.0
     """The same where they are one of 32 bytes."""
-    parts: float = 93_500.0
+    parts: float = 83_300.0
     """The same elsewhere."""
-    received: float = 114_000.0
+    received: float = 98_800.0
     """Bytes that come to an SM, where blocks share copies."""
-    cache: float = 7_290_000.0
+    cache: float = 6_740_000.0
     """Bytes that all SMs copy."""
-    same: float = 16_000_000.0
+    same: float = 11_900_000.0
     """The same where they read the same lines at the same time."""
-    stream_k: float = 8_040_000.0
+    stream_k: float = 8_500_000.0
     """The same with stream-K."""
-    end: float = 8.71e-05
+    end: float = 7.6e-5
     """In which an element is stored."""
-    piece: float = 9.79e-05
+    piece: float = 6.7e-5
     """In which an element of another block's piece is added."""
-    exchange: float = 0.36
+    exchange: float = 0.9
     """For blocks of a cluster to add up what they have."""
-    share: float = 5.95e-05
+    share: float = 4.9e-5
     """For each element of a tile of which each of them adds up a share."""
-    overlap: float = 3.99
-    """How well copies, multiplications and latency overlap: the exponent of a norm."""
 
 
 RATES = Rates()
@@ -186,7 +181,7 @@ def seconds(of: Counts, rates: Rates = RATES, tensor: TensorRates = TENSOR_RATES
         added = ceil(of.iterations / part) * tensor.piece if of.tiles % blocks else 0.0
         ends = of.area * ((ceil(part / of.iterations) - 1) * tensor.end + added)
         total = whole * wave(blocks, of.iterations) + wave(blocks, ceil(part), tensor.stream_k) + ends
-    start = tensor.start + (tensor.together if of.together > 1 else 0.0) + (tensor.fours if of.together > 2 else 0.0)
+    start = tensor.start + (tensor.together if of.together > 1 else 0.0)
     return 1e-6 * (start + max(total, of.read / tensor.memory))
 
 
@@ -216,21 +211,11 @@ def _tensor_wave(of: Counts, blocks: int, iterations: int, cache: float, rates: 
     limit = rates.cache if of.pitch % 32 or of.sharing > 1 else cache
     own = rates.parts if of.pitch % 32 else rates.sectors if of.pitch % 128 else rates.whole
     multiplied = rates.multiplied * (1.0 if of.unit == "wgmma" else 1.86) * of.size / 2
-    step = _together(
-        rates.overlap,
-        rates.iteration * of.size * of.depth / 128,
-        rates.latency / of.stages,
-        busy * of.area * multiplied * of.depth / 64,
-        busy * copied / own,
-        busy * copied * min(blocks, SMS) / limit,
-        busy * received / rates.received if copied < received else 0.0,
-    )
+    each = max(of.area * multiplied * of.depth / 64, copied / min(limit / max(1, min(blocks, SMS)), own))
+    if copied < received:
+        each = max(each, received / rates.received)
+    step = max(rates.iteration * of.size * of.depth / 128, rates.latency / of.stages, busy * each)
     return iterations * step + busy * (of.area * rates.end + exchange)
-
-
-def _together(exponent: float, *times: float) -> float:
-    """What takes these times at once: more than the longest, and less than the sum."""
-    return float(sum(time**exponent for time in times) ** (1 / exponent))
 
 
 def _sum(one: Schedule) -> Reduce:  # noqa: RET503 - `refuse` does not return
