@@ -89,6 +89,7 @@ def tables() -> dict[str, Callable[[], str]]:
     return found
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("page", [*PAGES, DOCS / "course" / "README.md"], ids=lambda page: page.stem)
 def test_examples_print_what_is_shown(page: Path) -> None:
     made = Page(page).run()

@@ -8,7 +8,7 @@ import pytest
 from tests.doc_pages import DOCS, run_page
 
 RUN = ["cuda.md", "draw.md", "equal.md", "functions.md", "node.md", "own-kernel.md", "verify.md"]
-SLOW = ["cuda.md", "equal.md", "own-kernel.md"]
+SLOW = {"cuda.md": pytest.mark.slow, "equal.md": pytest.mark.slow, "own-kernel.md": pytest.mark.bulk}
 ELSEWHERE = {
     "add-an-instruction.md": "isa/test_add_an_instruction.py",
     "author.md": "author/test_docs.py",
@@ -25,7 +25,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in RUN]
+    "name", [pytest.param(name, marks=SLOW[name]) if name in SLOW else name for name in RUN]
 )  # fmt: skip
 def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They assert what they compute; files that they write are their own."""

@@ -24,6 +24,7 @@ def _chapters() -> dict[str, list[Form]]:
 
 
 @each_release
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_forms_begin_where_the_table_says(chapter: str, release: str, pytestconfig: pytest.Config) -> None:
     """A form is not asked about again if the same questions were answered by the same ptxas, as `confirmed` says."""

@@ -66,6 +66,7 @@ def test_it_is_right_on_a_gpu(name: str, variant: str, size: Size) -> None:
 SELDOM = ("wgmma_attention", "wgmma_attention_backward", "wgmma_attention_fp8")
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.bulk] * (name in SELDOM)) for name in kernels.names()]
 )

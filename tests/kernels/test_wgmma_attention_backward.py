@@ -261,6 +261,7 @@ def test_as_many_blocks_share_keys_as_there_are_idle_sms(
     assert share((batch, heads[0], keys, 128), (batch, heads[1], keys, 128), plan) == wanted
 
 
+@pytest.mark.bulk
 def test_gradients_are_in_memory_as_what_they_are_the_gradients_of() -> None:
     q, k, v = (np.ones((1, 40, heads, 64), np.float16).swapaxes(1, 2) for heads in (4, 2, 2))
     o, lse = attention(q, k, v, return_lse=True)

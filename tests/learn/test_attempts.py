@@ -15,7 +15,7 @@ def tried(name: str, changes: Changes) -> learn.Report:
     return learn.check(exercise, learn.changed(exercise.solution, *changes))
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=4)
 @pytest.mark.parametrize(
     "name", [name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in EXERCISES]
 )

@@ -50,7 +50,7 @@ def _expected(case: str) -> set[tuple[str, int]]:
     return {(found[1], number) for number, line in lines for found in re.finditer(rf"// expect {case}: ([\w-]+)", line)}
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("case", CASES)
 def test_mistake(program: Path, case: str, capfd: pytest.CaptureFixture[str]) -> None:
     result = _run(program, case)

@@ -58,7 +58,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.bulk(one_in=2)
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("case", CASES)
 def test_several(program: Path, case: str, capfd: pytest.CaptureFixture[str]) -> None:
     gpus = 1 if case.startswith(("large", "read", "ask")) else 2

@@ -226,6 +226,7 @@ CASES = {
 
 
 @needs_solver
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("name", CASES)
 def test_misled(name: str) -> None:
     case = CASES[name]

@@ -106,7 +106,7 @@ setp.lt.u32 %p2, %r3, %n;
     ("change", "level"),
     [
         (("", ""), "proved"),
-        (("wait_group 1", "wait_group 2"), "counterexample"),
+        pytest.param(("wait_group 1", "wait_group 2"), "counterexample", marks=pytest.mark.bulk),
         (("bar.sync 0;", ""), "counterexample"),
         (("bar.sync 1;", ""), "counterexample"),
     ],
@@ -146,7 +146,7 @@ setp.ne.u32 %p2, %r3, 0;
     ("change", "level"),
     [
         (("", ""), "proved"),
-        (("setp.ge.u32 %p1", "setp.gt.u32 %p1"), "not-proved"),
+        pytest.param(("setp.ge.u32 %p1", "setp.gt.u32 %p1"), "not-proved", marks=pytest.mark.bulk),
         (("loop:\nbar.sync 0;", "bar.sync 0;\nloop:"), "not-proved"),
     ],
 )

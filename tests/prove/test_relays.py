@@ -201,7 +201,8 @@ def runs(kernel: ptxlab.ir.Function, groups: int) -> set[str]:
 
 
 @needs_solver
-@pytest.mark.parametrize("groups", [2, pytest.param(3, marks=pytest.mark.bulk)])
+@pytest.mark.bulk
+@pytest.mark.parametrize("groups", [2, 3])
 def test_groups_that_take_turns(groups: int) -> None:
     found = ptxlab.prove(relay(groups), block=32 * groups + 32, assume=ASSUMED, replays=False)
     assert found.level == "proved", str(found)

@@ -63,6 +63,7 @@ def electing(text: str, warp: str, condition: str, collective: str) -> str:
     return kernel(body, target="sm_90a", before=TILE)
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("collective", ["wgmma.fence.sync.aligned;", "bar.sync 1, 128;"])
 @pytest.mark.parametrize("warp", WARP)
 @pytest.mark.parametrize("name", WITHOUT_WARP_4)
