@@ -28,7 +28,7 @@ def test_the_start_is_not_right_and_the_solution_is(name: str) -> None:
     assert solved.is_right, solved
 
 
-@pytest.mark.bulk(one_in=3)
+@pytest.mark.bulk(one_in=5)
 @pytest.mark.parametrize(
     ("name", "attempt"), [(name, one) for name, attempts in WRONG.items() for one in attempts]
 )  # fmt: skip

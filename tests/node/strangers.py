@@ -3,7 +3,7 @@
 FOLDER has their device code, which is not ours to keep here: `torch/t.cu` (symmetric memory: one-shot, two-shot, in
 place, multimem, barrier), `torch/t_cured.cu` (their first barriers release), `vllm/car.cu` and `vllm/car_fixed.cu`
 (custom all-reduce with its relaxed and with its release barriers), and programs that are built: `nccl/ll`
-(`prims_ll.h`, a ring), `deepep/main` and `deepep_cured/main` (intranode dispatch and combine, as it is and with five
+(`prims_ll.h`, a ring), `deepep/main` and `deepep_cured/main` (intranode dispatch and combine, as it is and with six
 causes cured). Each runs on each seed; results are compared, and what is found is counted by its lines. Our own
 collectives run beside them. Rows of OUT.json that are not run again stay.
 """
@@ -41,7 +41,7 @@ COUNT, BLOCKS, THREADS = 1024, 2, 64
 PROGRAMS = {
     "NCCL LL ring": "nccl/ll",
     "DeepEP intranode": "deepep/main",
-    "DeepEP, five causes cured": "deepep_cured/main",
+    "DeepEP, six causes cured": "deepep_cured/main",
 }
 
 

@@ -66,7 +66,7 @@ def test_sgemm_of_any_size(name: str, block: Any) -> None:
 
 
 TWINS = [
-    ("shared", (32, 32), ("bar.sync        0;", ""), "data-race"),
+    pytest.param("shared", (32, 32), ("bar.sync        0;", ""), "data-race", marks=BULK),
     ("shared", (32, 32), ("setp.lt.u32     %row_inside", "setp.le.u32     %row_inside"), "out-of-bounds"),
 ]
 
