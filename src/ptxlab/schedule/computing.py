@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 from ptxlab.author import f32, u32
@@ -22,6 +23,8 @@ from ptxlab.schedule.tensor_memory import write_load
 from ptxlab.schedule.tree import Leaf
 from ptxlab.schedule.walk import WARP, combination
 from ptxlab.schedule.writing import Writing
+
+Group = list[tuple[str, tuple[Linear, ...]]]  # elements of an array
 
 
 def write_leaf(w: Writing, leaf: Leaf) -> None:
@@ -96,16 +99,10 @@ def _store(w: Writing, one: Store) -> None:
     limits += w.first
     value = expression(w, one.value)
     if w.collected is not None and one.condition is None and one.array in w.state.vectors:
-        w.collected[one.array, index] = value, limits
-        lanes = lanes_of(w, one)
-        if lanes > 1 and _is_spread_aligned(w, one, index, lanes):
-            group = group_of(w, one, index, lanes)
-            if all(key in w.collected for key in group):
-                _store_exchanged(w, group, lanes)
-            return
-        group = _neighbours(w, one, index)
+        w.collected[one.array, index] = one, value, limits
+        group, lanes = next(_groups(w, one, index))
         if all(key in w.collected for key in group):
-            _store_group(w, group)
+            _store_group(w, group, lanes)
         return
     when = holding(w, limits, one.condition)
     element = w.algorithm.arrays[one.array].element
@@ -113,47 +110,43 @@ def _store(w: Writing, one: Store) -> None:
 
 
 def flush(w: Writing) -> None:
-    """Store what was collected and has no neighbours."""
+    """Store what was collected and lacks some of its neighbours, with as many as there are."""
     while w.collected:
-        _store_group(w, [next(iter(w.collected))])
+        (_, index), (one, _, _) = next(iter(w.collected.items()))
+        found = ((g, lanes) for g, lanes in _groups(w, one, index) if all(key in w.collected for key in g))
+        _store_group(w, *next(found))
     w.collected = None
 
 
-def _neighbours(w: Writing, one: Store, index: tuple[Linear, ...]) -> list[tuple[str, tuple[Linear, ...]]]:
-    """The elements that are stored together with one: the width of the vectors, or half of it, where it is aligned."""
+def _groups(w: Writing, one: Store, index: tuple[Linear, ...]) -> Iterator[tuple[Group, int]]:
+    """The elements that may be stored together with one, the most first, and how many lanes exchange them before."""
+    lanes = lanes_of(w, one)
+    while lanes > 1:  # what they have after the exchange is aligned, and masked together
+        spread = moved(w, index, lanes) - index[-1].constant % EIGHT - f"spread.{lanes}"
+        if _is_stored_aligned(w, one, spread, 2 * lanes):
+            yield group_of(w, one, index, lanes), lanes
+        lanes //= 2
     for width in w.state.widths(one.array):
         first = index[-1] - index[-1].constant % width
         if _is_stored_aligned(w, one, first, width):
-            return [(one.array, (*index[:-1], first + place)) for place in range(width)]
-    return [(one.array, index)]
+            yield [(one.array, (*index[:-1], first + place)) for place in range(width)], 1
+    yield [(one.array, index)], 1
 
 
-def _is_spread_aligned(w: Writing, one: Store, index: tuple[Linear, ...], lanes: int) -> bool:
-    """Whether what lanes have after an exchange is aligned, and masked together."""
-    return _is_stored_aligned(
-        w, one, moved(w, index, lanes) - index[-1].constant % EIGHT - f"spread.{lanes}", 2 * lanes
-    )
-
-
-def _store_exchanged(w: Writing, group: list[tuple[str, tuple[Linear, ...]]], lanes: int) -> None:
+def _store_group(w: Writing, group: Group, lanes: int) -> None:
     assert w.collected is not None
     array, index = group[0]
-    element, limits = w.algorithm.arrays[array].element, w.collected[group[0]][1]
-    values = [register(w.collected.pop(key)[0]) for key in group]
+    _, _, limits = w.collected[group[0]]
+    element, hint = w.algorithm.arrays[array].element, w.hint(array)
+    values = [register(w.collected.pop(key)[1]) for key in group]
+    if lanes == 1:
+        store_numbers(w.addresses.element(array, index), element, values, w.addresses.predicate(limits), hint)
+        return
     words = [as_words(element, values[n : n + 2]) for n in range(0, len(values), 2)]
     column = moved(w, index, lanes)
     conditions = limited(limits, index, column)
     place = w.addresses.element(array, (*index[:-1], column))
-    store_bits(place, exchange(w, lanes, words), w.addresses.predicate(conditions), 0, w.hint(array))
-
-
-def _store_group(w: Writing, group: list[tuple[str, tuple[Linear, ...]]]) -> None:
-    assert w.collected is not None
-    array, index = group[0]
-    limits = w.collected[group[0]][1]
-    values = [w.collected.pop(key)[0] for key in group]
-    target, when = w.addresses.element(array, index), w.addresses.predicate(limits)
-    store_numbers(target, w.algorithm.arrays[array].element, values, when, w.hint(array))
+    store_bits(place, exchange(w, lanes, words), w.addresses.predicate(conditions), 0, hint)
 
 
 def _is_stored_aligned(w: Writing, one: Store, first: Linear, width: int) -> bool:

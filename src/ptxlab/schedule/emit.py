@@ -131,6 +131,7 @@ def _write(w: Writing) -> None:
     if w.state.specialized:
         _write_roles(w)
         return
+    _write_groups(w)
     write_body(w, w.plan.tree)
     write_end(w)
 
@@ -158,6 +159,7 @@ def _write_roles(w: Writing) -> None:
         w.comment("all other warps compute", w.state.steps.index("specialize()"))
         if registers:
             ptx.setmaxnreg.inc.sync.aligned.u32(registers[1])
+        _write_groups(w)
         _write_tiles(w, w.plan.tree)
         if w.state.pair == 1:
             write_end(w)
@@ -271,6 +273,16 @@ def _write_threads(w: Writing) -> None:
     for name, other in w.state.aliases.items():
         w.addresses.registers[name] = w.addresses.registers[other]
     write_spread(w)
+
+
+def _write_groups(w: Writing) -> None:
+    """Take the number of a warpgroup from a lane, where warps do no more than compute.
+
+    ptxas then knows that it is the same for a warp, and has descriptors and slots of rings in uniform registers.
+    """
+    registers = w.addresses.registers
+    for name in w.state.threads[:-3] if w.state.unit == "wgmma" else ():
+        registers[name] = ptx.shfl.sync.idx.b32(registers[name].view(b32), 0, WARP - 1, -1).view(s32)
 
 
 def _write_memory(w: Writing) -> None:

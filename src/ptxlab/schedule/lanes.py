@@ -32,7 +32,7 @@ def write_spread(w: Writing) -> None:
     """The first column that a lane has after an exchange, from that of the tile on."""
     for lanes in (2, 4):
         if any(t.lane for t in w.state.tensors) and any(
-            2 * lanes == w.state.vectors.get(a) for a in w.algorithm.outputs
+            2 * lanes <= w.state.vectors.get(a, 1) for a in w.algorithm.outputs
         ):
             lane = w.thread % 4
             w.addresses.registers[_name(lanes)] = (lane // lanes * (2 * lanes) + lane % lanes * EIGHT).view(s32)

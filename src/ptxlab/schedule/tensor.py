@@ -94,7 +94,7 @@ class Operand:
         index = next(a for s in w.algorithm.statements for a in loads(s) if a.array == array).index
         self.is_along = index[-1] == Linear.of(self.depth)  # rows in memory run along the sum
         self._check_swizzle(array)
-        self.start = w.slot(self.buffer, number)
+        self.number = number
 
     def _check_swizzle(self, array: str) -> None:
         """Columns of a swizzled row are reached by an `xor` in a panel, in which what a warp has does not start."""
@@ -125,7 +125,7 @@ class Operand:
         own = self._own()
         if own is not None:
             down, right = (down + own, right) if self.is_along else (down, right + own)
-        return self.start + offset_in(self.buffer, down, right)
+        return self.w.slot(self.buffer, self.number) + offset_in(self.buffer, down, right)
 
     def _own(self) -> Value | None:
         """The first row, or column, of what the warp has of the block's tile."""
@@ -154,22 +154,29 @@ class Operand:
 
     def descriptor(self) -> Value:
         """The descriptor of the first rows, or columns, that a warpgroup multiplies."""
-        buffer, size = self.buffer, BYTES[self.buffer.element]
+        buffer, size, w = self.buffer, BYTES[self.buffer.element], self.w
         rows = prod(buffer.shape[:-1])
         kind = b16 if size == 2 else b8
-        at = Pointer(kind, "shared", self.start)
+        at = Pointer(kind, "shared", w.addresses.memory[self.number])
         tile = ptx.tile(kind, rows, buffer.columns, swizzle=buffer.stage.swizzle, copies=buffer.panels, at=at)
         found = ptx.descriptor(tile, transposed=not self.is_along)
         own = self._own()
-        if own is None:
-            return found
+        if own is not None:
+            found = found + self._described_own(own)
+        if buffer.slots > 1 and w.ring is not None:
+            found = found + ptx.mul.wide.u32(w.ring[0], buffer.size * size >> 4)
+        return found
+
+    def _described_own(self, own: Value) -> Value:
+        """What the descriptor of a warpgroup's rows, or columns, is more than that of the block's."""
+        buffer, size = self.buffer, BYTES[self.buffer.element]
         part = next(p for p in self.w.state.parts[self.axis] if p.name in self.w.state.fragments(self.tensor))
         extent = part.weight * (self.w.state.count(part) or 1)
         if not self.is_along and extent % buffer.columns:
             said = f"a warpgroup has {extent} of `{self.axis}`, and `{buffer.stage.array}` panels of {buffer.columns}"
             self.w.state.refuse("illegal-step", said, "use a multiple of that, or a narrower swizzle")
         each = buffer.columns * size if self.is_along else buffer.size // buffer.panels * size // buffer.columns
-        return found + ptx.cvt.u64.u32(own * each >> 4)
+        return ptx.mul.wide.u32(own, each >> 4)
 
     def described(self, on: int, along: int) -> int:
         """What the descriptor of a tile is more than the first: 16 bytes count one."""

@@ -12,7 +12,7 @@ from ptxlab.author.trace import current
 from ptxlab.schedule.address import Addresses, Below, Value
 from ptxlab.schedule.elements import NO_HINT, Hint
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.statements import Load, Statement
+from ptxlab.schedule.statements import Load, Statement, Store
 from ptxlab.schedule.synchronize import BLOCK
 from ptxlab.schedule.tree import BYTES, Buffer, Plan
 from ptxlab.schedule.walk import WARP
@@ -49,7 +49,7 @@ class Writing:
         self.held: dict[str, tuple[Buffer, int]] = {}
         self.made: dict[tuple[str, tuple[int, ...]], Value] = {}  # numbers of `Let` and `Reduce`
         self.loaded: dict[Load, Value] = {}  # by the statement that is being written
-        self.collected: dict[tuple[str, tuple[Linear, ...]], tuple[Value, list[Below]]] | None = None  # not stored yet
+        self.collected: dict[tuple[str, tuple[Linear, ...]], tuple[Store, Value, list[Below]]] | None = None  # to store
         self.odd: dict[int, Value] = {}  # whether a bit of the thread's number is set, where lanes exchange
         self.scratch: dict[str, Value] = {}
         self.outs: dict[str, dict[tuple[Linear, ...], Value]] = {}  # registers that loads are to write
