@@ -16,6 +16,7 @@ from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import during, source_of
 from ptxlab.schedule.exchange import pushes, write_exchange_barriers
 from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.results import write_last
 from ptxlab.schedule.state import MulticastCopy
 from ptxlab.schedule.synchronize import BLOCK
 from ptxlab.schedule.tensor_memory import (
@@ -41,7 +42,7 @@ def write_prefetch(w: Writing) -> None:
     if w.plan.mapped:
         w.comment("read ahead of the copies", w.state.pipeline.step)
         with ptx.when(w.thread == (w.state.thread_count if w.state.specialized else 0)):
-            for name in w.plan.mapped:
+            for name in w.plan.described:
                 ptx.prefetch.tensormap(w.values[name].generic)
 
 
@@ -78,6 +79,7 @@ def write_ready(w: Writing) -> None:
 
 def write_end(w: Writing) -> None:
     """What warps that compute do last."""
+    write_last(w)
     if w.tensor_memory is not None:
         free(w)
     if w.is_read:

@@ -98,6 +98,9 @@ def _store(w: Writing, one: Store) -> None:
     w.first = [*own_share(w), *(Below(Linear.of(name), Linear.of(1)) for name in others if not is_owned(w, name))]
     limits += w.first
     value = expression(w, one.value)
+    if one.array in w.results:
+        w.results[one.array][frozenset(w.addresses.numbers.items())] = value
+        return
     if w.collected is not None and one.condition is None and one.array in w.state.vectors:
         w.collected[one.array, index] = one, value, limits
         group, lanes = next(_groups(w, one, index))

@@ -39,7 +39,7 @@ def write_kernel(plan: Plan) -> Kernel:
     algorithm = plan.state.algorithm
     types: dict[str, Any] = {
         name: tensor_map
-        if name in plan.mapped
+        if name in plan.described
         else pointer[ELEMENTS[algorithm.arrays[name].element]]  # type: ignore[misc]
         if name in algorithm.arrays
         else f32
@@ -111,6 +111,8 @@ def memory_of(plan: Plan) -> list[Piece]:
         elif node.kind == "exchange":
             size = -(-count // 4) * plan.state.thread_count * 16
             add(f"{node.statement.name}_of_blocks", size, start=0 if plan.reuses_memory else None)
+    for one in plan.results.values():
+        add(f"{one.stage.array}_stored", one.bytes, one.align)
     return found
 
 

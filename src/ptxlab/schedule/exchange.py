@@ -27,8 +27,12 @@ FOUR = 4  # numbers of one access
 
 
 def _loops(plan: Plan, one: Reduce) -> list[str]:
-    """The loops that a thread has numbers of, those last in which vectors that are stored have neighbours."""
-    last, part = _stored_along(plan), plan.state.part
+    """The loops that a thread has numbers of, those last in which vectors that are stored have neighbours.
+
+    Where results are stored in boxes, columns are first: a share is some columns of all rows.
+    """
+    part = plan.state.part
+    last = _stored_along(plan) if not plan.state.results else {plan.state.tensors[0].rows}
     return sorted(plan.state.serial(one.axes), key=lambda name: (part(name).axis in last, -part(name).weight))
 
 
@@ -52,6 +56,8 @@ def shared(plan: Plan) -> tuple[Reduce, int] | None:
     row = prod(count for name, count in counts.items() if state.part(name).axis in along)
     together = max([1, *(state.vectors.get(name, 1) for name in state.algorithm.outputs)])
     share, rest = divmod(prod(counts.values()), state.cluster_blocks)
+    if state.results:
+        return None if counts[state.serial([state.tensors[0].columns])[-2]] % state.cluster_blocks else (sums[0], share)
     return None if rest or share % max(FOUR, together) or row % together else (sums[0], share)
 
 

@@ -45,9 +45,12 @@ def launch_of(schedule: Schedule, arguments: Sequence[object]) -> Launch:
     if schedule.state.is_empty(sizes):
         aligned, multiples = False, dict.fromkeys(free, 0)
     mapped = aligned and all(_is_mappable(one, given[name]) for name, one in _by_tma(schedule.state).items())
+    stored = aligned and all(
+        _is_mappable(schedule.algorithm.arrays[one.array], given[one.array]) for one in schedule.state.results
+    )
     if scaled and not mapped:
         refuse_here("bad-argument", "arrays are not at multiples of 16 bytes, and scale factors are copied by TMA only")
-    made, kernel = schedule.written(multiples, aligned, mapped)
+    made, kernel = schedule.written(multiples, aligned, mapped, stored)
     counts = [schedule.state.iterations(name, sizes) for name in schedule.state.blocks]
     together = made.state.together()  # a cluster has all of its blocks, also where tiles are beyond the result
     counts = [-(-n // each) * each for n, each in zip(counts, map(made.state.together, made.state.blocks), strict=True)]
@@ -70,6 +73,9 @@ def launch_of(schedule: Schedule, arguments: Sequence[object]) -> Launch:
         row = int(given[name].shape[-1]) * BYTES[buffer.element]
         ahead = "256B" if row % SECTOR == 0 else "128B"  # rows of a box are parts of more lines then
         given[name] = tensor_map(given[name], box, swizzle=buffer.stage.swizzle or None, l2_promotion=ahead)
+    for name, result in made.results.items():
+        box = (*(1 for _ in given[name].shape[2:]), *result.box)
+        given[name] = tensor_map(given[name], box, swizzle=result.stage.swizzle or None)
     args = [*given.values(), *free.values()]
     if made.state.stream_k:
         args.append(_zeros(arguments, workspace_words(made.state, grid[0])))

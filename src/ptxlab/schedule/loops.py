@@ -14,6 +14,7 @@ from ptxlab.schedule.computing import flush, write_leaf
 from ptxlab.schedule.copies import source_of, write_fill
 from ptxlab.schedule.operands import position, write_keep
 from ptxlab.schedule.pieces import write_collect, write_deposit
+from ptxlab.schedule.results import write_results
 from ptxlab.schedule.statements import Store
 from ptxlab.schedule.walk import runs_ahead
 from ptxlab.schedule.writing import Writing
@@ -196,7 +197,8 @@ def _unrolled(w: Writing, loop: tree.Loop) -> None:
     name, count = loop.part.name, w.state.count(loop.part)
     assert count is not None
     stores = [node for node, _ in tree.walk(loop.body) if isinstance(node, tree.Leaf) and node.kind == "store"]
-    collects = w.collected is None and any(s.statement.array in w.state.vectors for s in stores)  # type: ignore[attr-defined]
+    known = w.state.vectors.keys() | w.plan.results
+    collects = w.collected is None and any(s.statement.array in known for s in stores)  # type: ignore[attr-defined]
     if collects:
         w.collected = {}
     updates = all(isinstance(node, tree.Leaf) and node.kind == "update" for node in loop.body)
@@ -210,6 +212,7 @@ def _unrolled(w: Writing, loop: tree.Loop) -> None:
     del w.addresses.numbers[name]
     if collects:
         flush(w)
+        write_results(w)
 
 
 def _places(
@@ -260,4 +263,6 @@ def _places(
                 kept |= {node.stage.array}
             elif node.kind == "store":
                 assert isinstance(node.statement, Store)
+                if node.statement.array in w.plan.results:
+                    continue
                 yield place(node.statement.array, [w.plan.index(one) for one in node.statement.index])

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from math import prod
 
+from ptxlab.schedule.results import result_of
 from ptxlab.schedule.staging import put_copies
 from ptxlab.schedule.state import Part, State
 from ptxlab.schedule.statements import Let, Reduce, Statement, names
@@ -33,6 +34,7 @@ def plan(state: State, multiples: Mapping[str, int]) -> Plan:
         if not any(stage is one for stage in [*keeps, *(buffer.stage for buffer in made.buffers)]):
             where = f"in `{one.at}`" if one.at else "in the kernel"
             state.refuse("illegal-step", f"step {one.step + 1} stages `{one.array}` {where}, where nothing reads it")
+    made.results = {one.array: result_of(made, one) for one in state.results}
     _check_sizes(made)
     if state.persistent:
         _check_tiles(made)
@@ -220,9 +222,10 @@ def _check_sizes(plan: Plan) -> None:
     """Refuse what a block or a thread cannot have."""
     state = plan.state
     most = SHARED_BYTES.get(state.target.rstrip("af"), 227) * 1024
-    used = sum(buffer.bytes for buffer in plan.buffers)
+    kept = [(one.stage.array, one.bytes) for one in (*plan.buffers, *plan.results.values())]
+    used = sum(bytes for _, bytes in kept)
     if used > most:
-        text = " and ".join(f"`{b.stage.array}` {b.bytes:,} bytes" for b in plan.buffers)
+        text = " and ".join(f"`{array}` {bytes:,} bytes" for array, bytes in kept)
         state.refuse("schedule-limit", f"{text} of shared memory: {used - most:,} more than a block can have")
     for node, path in walk(plan.tree):
         written = [loop.part for loop in path if loop.part.name in plan.unrolled]

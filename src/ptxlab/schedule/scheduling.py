@@ -205,12 +205,18 @@ class Schedule:
         """The kernel for all sizes, or for sizes that are multiples of these: `kernel(m=128, n=128)` masks less."""
         return self.written(checked_sizes(self.algorithm, multiples, 1))[1]
 
-    def written(self, multiples: Mapping[str, int], aligned: bool = True, mapped: bool = True) -> tuple[Plan, Kernel]:
-        """The plan and the kernel, for arrays at multiples of 16 bytes or for others, by tensor maps or without."""
-        key = (aligned, mapped, *sorted(multiples.items()))
+    def written(
+        self, multiples: Mapping[str, int], aligned: bool = True, mapped: bool = True, stored: bool = True
+    ) -> tuple[Plan, Kernel]:
+        """The plan and the kernel, for arrays at multiples of 16 bytes or for others, by tensor maps or without.
+
+        Operands are `mapped`, results `stored` by them.
+        """
+        key = (aligned, mapped, stored, *sorted(multiples.items()))
         if key not in self._kernels:
             state = self.state if mapped else unmapped(self.state)
             state = state if aligned else replace(state, vectors={})
+            state = state if stored else replace(state, results=())
             if 0 in multiples.values() or state.is_empty({}):
                 state = replace(state, group=0)
             made = plan(state, multiples)

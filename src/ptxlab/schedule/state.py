@@ -59,6 +59,8 @@ class Stage:
     swizzle: str = ""
     """How 16 bytes of a row are exchanged, as tensor maps name it: `128B`, `64B` or `32B`, the bytes of a row."""
     step: int = 0
+    slots: int = 0
+    """Of an array that is written: boxes that a warpgroup has memory for; 0: for all of its tile."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,8 @@ class State:
     threads: tuple[str, ...] = ()
     """The last one changes from a thread to the next."""
     stages: tuple[Stage, ...] = ()
+    results: tuple[Stage, ...] = ()
+    """Those of arrays that are written."""
     vectors: Mapping[str, int] = field(default_factory=dict)
     """Elements of an array that one access takes, where they are neighbours."""
     vector_step: int = 0

@@ -56,7 +56,7 @@ def is_first_multiplied(w: Writing, name: str) -> bool:
     return all(part.role == "serial" and part.name in w.state.fragments(tensor) for part in w.state.parts[tensor.depth])
 
 
-def _tiles(w: Writing, tensor: Tensor, axis: str, inner: int) -> Iterator[tuple[dict[str, int], int]]:
+def tiles(w: Writing, tensor: Tensor, axis: str, inner: int) -> Iterator[tuple[dict[str, int], int]]:
     """Each tile that a warp has of an axis: the numbers of its loops, and how far on it starts.
 
     `inner` loops are those of the registers of one tile.
@@ -194,7 +194,7 @@ def _write_mma(w: Writing, tensor: Tensor, one: Reduce) -> None:
     fragments = ptx.fragments(multiply)
     left = _Weights(w, tensor, one, element) if tensor.weight else _Loaded(w, tensor, fragments.a)
     single = fragments.b if right.is_along else fragments.b.transposed
-    down, across = list(_tiles(w, tensor, tensor.rows, 1)), list(_tiles(w, tensor, tensor.columns, 1))
+    down, across = list(tiles(w, tensor, tensor.rows, 1)), list(tiles(w, tensor, tensor.columns, 1))
     together = 2 if len(across) % 2 == 0 else 1
     b = single.stacked(2) if together == 2 else single
     b_lanes = right.lanes(b)
@@ -233,7 +233,7 @@ def _write_wgmma(w: Writing, tensor: Tensor, one: Reduce) -> None:
     element, step = right.buffer.element, STEP // BYTES[right.buffer.element]
     eights = w.state.serial([tensor.columns])[-2]
     count = w.state.count(w.state.part(eights)) or 1
-    down, across = list(_tiles(w, tensor, tensor.rows, 1)), list(_tiles(w, tensor, tensor.columns, 2))
+    down, across = list(tiles(w, tensor, tensor.rows, 1)), list(tiles(w, tensor, tensor.columns, 2))
     left = _Weights(w, tensor, one, element) if tensor.weight else _Rows(w, tensor)
     multiply = ptx.wgmma.mma_async.sync.aligned[f"m64n{8 * count}k{step}"].f32[left.element][element]
     b = right.descriptor()
@@ -311,7 +311,7 @@ class _Weights:
         self.eights = w.state.serial([tensor.depth])[-2]
         self.depth = 8 * (w.state.count(w.state.part(self.eights)) or 1)
         self.made: dict[tuple[tuple[int, ...], int], list[Value]] = {}
-        for numbers, _ in _tiles(w, tensor, tensor.rows, 1):
+        for numbers, _ in tiles(w, tensor, tensor.rows, 1):
             for number in range(self.depth // 8):
                 self.made[tuple(numbers.values()), number] = self._words(numbers, number)
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import TYPE_CHECKING
 
 from ptxlab.isa.units.swizzle import SWIZZLES, Swizzle
 from ptxlab.measure.block_scaled import FORMATS
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import Part, Stage, State
 from ptxlab.schedule.statements import Load, Reduce, Statement, gathered, loads
+
+if TYPE_CHECKING:
+    from ptxlab.schedule.results import Result
 
 READING = ("update", "multiply", "let", "store")  # what leaves do that evaluate their statement
 BYTES = {"f32": 4, "s32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, **dict.fromkeys(FORMATS, 1)}
@@ -201,6 +205,8 @@ class Plan:
     tree: list[Node]
     unrolled: set[str]
     buffers: list[Buffer]
+    results: dict[str, Result] = field(default_factory=dict)
+    """The arrays that are stored through shared memory."""
     producer: list[Node] = field(default_factory=list)
     """What a warp that only copies runs, where there is one."""
     multiplier: list[Node] = field(default_factory=list)
@@ -213,6 +219,11 @@ class Plan:
         if self.state.pipeline.by != "tma":
             return {}
         return {buffer.stage.array: buffer for buffer in self.buffers if buffer.slots > 1}
+
+    @property
+    def described(self) -> list[str]:
+        """The arrays that tensor maps describe."""
+        return [*self.mapped, *self.results]
 
     def sharing(self, buffer: Buffer) -> int:
         """Blocks that share a box: each copies a part of it, for all, or of a pair for itself."""

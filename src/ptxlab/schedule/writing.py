@@ -40,7 +40,9 @@ class Writing:
         self.trace = current()
         self.at(self.algorithm.statements[0])  # a line of the user, from the first instruction on
         sizes = {name: values[name] for name in self.algorithm.sizes if name in values}
-        pointers = {name: values[name] for name in self.algorithm.arrays if name not in plan.mapped}
+        pointers = {
+            name: values[name] for name in self.algorithm.arrays if name not in plan.mapped | plan.results.keys()
+        }
         self.addresses = Addresses(plan, pointers, sizes)
         self.thread: Value = 0
         self.tile: Value = 0  # the number of the block's first tile
@@ -50,6 +52,7 @@ class Writing:
         self.made: dict[tuple[str, tuple[int, ...]], Value] = {}  # numbers of `Let` and `Reduce`
         self.loaded: dict[Load, Value] = {}  # by the statement that is being written
         self.collected: dict[tuple[str, tuple[Linear, ...]], tuple[Store, Value, list[Below]]] | None = None  # to store
+        self.results: dict[str, dict[frozenset[tuple[str, int]], Value]] = {name: {} for name in plan.results}
         self.odd: dict[int, Value] = {}  # whether a bit of the thread's number is set, where lanes exchange
         self.scratch: dict[str, Value] = {}
         self.outs: dict[str, dict[tuple[Linear, ...], Value]] = {}  # registers that loads are to write

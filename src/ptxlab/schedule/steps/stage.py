@@ -19,12 +19,16 @@ def stage(
     transposed: bool = False,
     pad: int = 0,
     swizzle: str = "",
+    slots: int = 0,
 ) -> State:
     """All threads of a block share the copy in shared memory; `transposed` has its last two dimensions exchanged.
 
     `pad` are elements that rows are longer, against bank conflicts; `swizzle` exchanges 16 bytes of a row, for the same
     end, in what tensor cores read. Without `at`, shared memory has what an iteration of the loop over tiles reads, or
     what one multiplication by tensor cores reads, and registers what the innermost loop reads that is reduced over.
+
+    An array that is written goes through shared memory from where `wgmma` has computed it: TMA copies boxes of it, and
+    a warpgroup has memory for so many `slots` of them, or for all of its tile.
     """
     if in_ not in SPACES:
         state.refuse("illegal-step", f"there is no stage in {in_!r:.40}", '`in_="shared"` or `in_="registers"`')
@@ -42,6 +46,9 @@ def stage(
     if not isinstance(pad, int) or pad < 0:
         state.refuse("illegal-step", f"rows are {pad!r:.40} elements longer")
     for array in arrays:
+        if array in state.algorithm.outputs and state.tensors:
+            state = _result(state, Stage(array, in_, at or "", transposed, pad, swizzle, len(state.steps), slots))
+            continue
         check(state, array)
         if in_ == "registers" and array in state.operands:
             state.refuse("illegal-step", f"tensor cores read `{array}` from shared memory")
@@ -57,6 +64,18 @@ def stage(
         made = Stage(array, in_, chosen, transposed, pad, swizzle, len(state.steps))
         state = replace(state, stages=(*state.stages, made), tiled=())
     return state
+
+
+def _result(state: State, made: Stage) -> State:
+    """An array that is written: what tensor cores have computed of it goes to shared memory first."""
+    if made.space != "shared" or made.at or made.pad or made.transposed:
+        state.refuse("illegal-step", f"`{made.array}` is written, from boxes in shared memory", '`swizzle="128B"`')
+    if any(one.array == made.array for one in state.results):
+        state.refuse("illegal-step", f"`{made.array}` is staged already")
+    if not isinstance(made.slots, int) or made.slots < 0:
+        state.refuse("illegal-step", f"`slots` is {made.slots!r:.40}, expected a number of boxes")
+    state.needs("copies from shared memory by TMA need", 90)
+    return replace(state, results=(*state.results, made), tiled=())
 
 
 def check(state: State, array: str) -> None:

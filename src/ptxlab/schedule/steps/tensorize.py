@@ -27,8 +27,12 @@ WHO = {"mma.sync": "warp", "wgmma": "warpgroup", "tcgen05": "warpgroup"}
 MOST_COLUMNS = {"mma.sync": 128, "wgmma": 256, "tcgen05": MOST_TENSOR_COLUMNS}
 
 
-def tensorize(state: State, unit: str) -> State:
-    """A warp, or for `wgmma` a warpgroup, multiplies what is left of each tile after `threads`."""
+def tensorize(state: State, unit: str, rows: str = "") -> State:
+    """A warp, or for `wgmma` a warpgroup, multiplies what is left of each tile after `threads`.
+
+    Iterations of `rows` are rows of the instruction, those of the other loop its columns; without it, the outer loop is
+    over rows. Few rows of a result need not fill 64 or 128 of an instruction, which has any multiple of 8 columns.
+    """
     if unit not in UNITS:
         state.refuse("illegal-step", f"there is no unit {unit!r:.40}", "`mma.sync`, `wgmma` or `tcgen05`")
     if state.target != TARGET.get(unit, state.target):
@@ -38,7 +42,7 @@ def tensorize(state: State, unit: str) -> State:
         state.refuse("illegal-step", "tensor cores compute a sum already")
     if any(one.space == "shared" for one in state.stages):
         state.refuse("illegal-step", "data is staged already", "`tensorize` before `stage`")
-    tensor = _product(state, unit)
+    tensor = _product(state, unit, rows)
     _check_tiles(state, tensor)
     if unit == "tcgen05":
         return _in_tensor_memory(state, tensor)
@@ -128,12 +132,12 @@ def _cut_rows(state: State, tensor: Tensor) -> tuple[State, list[str]]:
     return state, threads
 
 
-def _product(state: State, unit: str) -> Tensor:  # noqa: RET503 - `refuse` does not return
+def _product(state: State, unit: str, rows: str) -> Tensor:  # noqa: RET503 - `refuse` does not return
     """The sum of products of an algorithm, by which tensor cores can compute it."""
     sums = [one for one in state.algorithm.statements if isinstance(one, Reduce)]
     reasons = []
     for one in sums:
-        found = _matched(state, one, unit)
+        found = _matched(state, one, unit, rows)
         if isinstance(found, Tensor):
             return found
         reasons.append(f"`{one.name}` {found}")
@@ -144,7 +148,7 @@ def _product(state: State, unit: str) -> Tensor:  # noqa: RET503 - `refuse` does
     )
 
 
-def _matched(state: State, one: Reduce, unit: str) -> Tensor | str:
+def _matched(state: State, one: Reduce, unit: str, rows: str) -> Tensor | str:
     match one.value:
         case Applied("mul", (Load() as left, Load() as right)) if one.operation == "add" and one.condition is None:
             pass
@@ -169,7 +173,10 @@ def _matched(state: State, one: Reduce, unit: str) -> Tensor | str:
     ]
     if len(alone[0]) != 1 or len(alone[1]) != 1:
         return "does not have one loop over rows and one over columns"
-    if one.axes.index(alone[0][0]) > one.axes.index(alone[1][0]):
+    across = sorted((axis for (axis,) in alone), key=one.axes.index)
+    if rows and rows not in across:
+        return f"has rows and columns over `{across[0]}` and `{across[1]}`, not over {rows!r:.40}"
+    if alone[0][0] != (rows or across[0]):
         left, right, alone = right, left, alone[::-1]
     (rows,), (columns,), (depth,) = *alone, one.over
     for load, axis in ((left, rows), (right, columns)):
