@@ -71,7 +71,10 @@ SPACES: dict[str, tuple[dict[str, int], Variants]] = {
     ),
     "bf16 product": (
         PRODUCT,
-        {name: lambda t=products.TILES[name]: products.make(*t) for name in ("128x256", "128x128", "128x192", "64x64")},
+        {
+            one.name: one.schedule
+            for one in (products.Tile(False, g, 1, n) for g, n in ((2, 256), (2, 128), (2, 192), (1, 64)))
+        },
     ),
     "softmax": (
         MATRIX,

@@ -12,6 +12,8 @@ gets, without measuring; beside it is the best of all. cuBLAS is what torch call
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from scheduled_products import Product, Row, measure_all, options, random_rows
 
 from ptxlab.schedule import Schedule, algorithm, bf16, schedule
@@ -35,24 +37,18 @@ def by_mma(m: int = 128, n: int = 128, stages: int = 3) -> Schedule:
     return s.pipeline(stages=stages).raster(8)
 
 
-def by_wgmma(m: int = 128, n: int = 128, stages: int = 4, rows: int = 64, blocks: int = 1, depth: int = 64) -> Schedule:
+def by_wgmma(m: int = 128, n: int = 128, stages: int = 4, rows: int = 64) -> Schedule:
     s = schedule(product)
     s.tile(i=m, j=n).blocks()
     s.tile(i=rows).threads()
-    if blocks > 1:
-        s.tile(x=depth * blocks).tile(x=depth).cluster()
-    else:
-        s.tile(x=depth)
-    s.tensorize("wgmma")
+    s.tile(x=64).tensorize("wgmma")
     s.stage("a", "b", in_="shared", swizzle="128B")
     s.vectorize("c", 8)
     return s.pipeline(stages=stages, by="tma").raster(8)
 
 
-def with_roles(
-    m: int = 128, n: int = 256, stages: int = 4, rows: int = 64, blocks: int = 1, depth: int = 64
-) -> Schedule:
-    return by_wgmma(m, n, stages, rows, blocks, depth).specialize()
+def with_roles(m: int = 128, n: int = 256, stages: int = 4, rows: int = 64) -> Schedule:
+    return by_wgmma(m, n, stages, rows).specialize()
 
 
 def persistent(m: int = 128, n: int = 256, stages: int = 4, rows: int = 64) -> Schedule:
@@ -71,6 +67,7 @@ STEPS = {
     "persistent, 128x256": persistent,
     "persistent, 256x128": lambda: persistent(256, 128, 4, 128),
     "persistent, 128x128": lambda: persistent(128, 128, 6),
+    "stored by TMA, 128x256": lambda: Tile(False, 2, 1, 256).schedule(),
 }
 UNEVEN = {
     "persistent, 128x256": persistent,
@@ -79,73 +76,124 @@ UNEVEN = {
     "stream_k, 128x128": lambda: stream_k(128, 128, 6),
 }
 UNEVEN_SIZES = ((2048, 2560, 4096), (4096, 4096, 4096), (1024, 2304, 8192), (256, 512, 16384))
-TILES = {
-    "128x256": (128, 256, 4),
-    "256x128": (256, 128, 4),
-    "192x192": (192, 192, 4),
-    "128x192": (128, 192, 5),
-    "128x160": (128, 160, 6),
-    "128x128": (128, 128, 7),
-    "128x96": (128, 96, 8),
-    "128x64": (128, 64, 9),
-    "64x192": (64, 192, 7),
-    "64x128": (64, 128, 9),
-    "64x96": (64, 96, 11),
-    "64x64": (64, 64, 12),
-    "64x64, 4 stages": (64, 64, 4),
-    "64x48": (64, 48, 14),
-    "64x32": (64, 32, 16),
-}
-"""Rows and columns of a tile, and stages of the ring."""
-STREAM_K = ("128x256", "192x192", "128x192", "128x128")
-SPLIT = (
-    ("128x128", 2), ("128x128", 4), ("128x96", 2), ("64x96", 2), ("64x96", 4), ("64x64", 2), ("64x64", 4), ("64x48", 3),
-    ("64x32", 2), ("64x32", 4),
-)  # fmt: skip
-"""Of which so many blocks share a sum."""
-PAIRS = {
-    "256x192": (256, 192, 3, "b"),
-    "128x256": (128, 256, 4, "b"),
-    "256x128": (256, 128, 4, "a"),
-    "192x192": (192, 192, 4, "b"),
-    "128x192": (128, 192, 5, "b"),
-    "128x160": (128, 160, 6, "b"),
-    "128x128": (128, 128, 7, "b"),
-    "128x96": (128, 96, 8, "b"),
-    "128x64": (128, 64, 9, "a"),
-    "64x192": (64, 192, 7, "b"),
-    "64x128": (64, 128, 9, "b"),
-}
-"""Of which each block of two copies half of an array for both."""
-STREAM_K_PAIRS = ("128x256", "192x192", "128x160")
-FOURS = (("128x128", "b"), ("128x96", "b"), ("128x64", "a"), ("64x192", "b"), ("64x128", "b"), ("64x96", "b"),
-    ("64x64", "b"), ("64x32", "a"))  # fmt: skip
-"""The same for four, of which 120 SMs have some at a time: each block has one tile."""
-SQUARES = ("128x192", "128x128", "128x96", "64x128", "64x96", "64x64")
-"""Of which clusters of four share both arrays, two by two."""
 
 
-def make(rows: int, columns: int, stages: int) -> Schedule:
-    """The schedule for a tile: persistent where an SM has one block."""
-    found = with_roles(rows, columns, stages, 128 if rows == 256 else 64)
-    return found.persistent() if stages * 128 * (rows + columns) > 100_000 else found
+class Tile(NamedTuple):
+    """A tile of the result, and who computes it."""
+
+    turned: bool
+    """Whether rows of the instruction are columns of the result."""
+    warpgroups: int
+    tall: int
+    """Times 64 rows of the instruction, of a warpgroup."""
+    columns: int
+    """Of the instruction."""
+    beside: int = 1
+    """Blocks of a cluster that share the operand of its rows."""
+    below: int = 1
+    """Those that share the operand of its columns."""
+    split: int = 1
+    """Those that share the sum."""
+    resident: int = 1
+    """Blocks on an SM."""
+
+    @property
+    def rows(self) -> int:
+        """Of the instruction."""
+        return 64 * self.tall * self.warpgroups
+
+    @property
+    def name(self) -> str:
+        """As `192x144, a for 2, b for 2`."""
+        i, j = (self.columns, self.rows) if self.turned else (self.rows, self.columns)
+        a, b = (self.below, self.beside) if self.turned else (self.beside, self.below)
+        parts = [f"{i}x{j}", *(["by columns"] if self.turned else []), *(["128 a warpgroup"] if self.tall > 1 else [])]
+        parts += [f"{array} for {blocks}" for array, blocks in (("a", a), ("b", b)) if blocks > 1]
+        parts += [f"{self.split} blocks"] if self.split > 1 else []
+        return ", ".join(parts + ([f"{self.resident} on an SM"] if self.resident > 1 else []))
+
+    def memory(self) -> tuple[str, int, int]:
+        """How results are swizzled, boxes of them that a warpgroup has memory for, and stages of the ring."""
+        wide = next((n for n in (64, 32, 16) if self.columns // self.split % n == 0), 0)
+        swizzle = f"{2 * wide}B" if wide else ""
+        boxes = self.tall * (1 if self.turned else self.columns // self.split // (wide or self.columns // self.split))
+        each = 128 * self.warpgroups * self.tall * self.columns // self.split // boxes
+        stage, found = 128 * (self.rows + self.columns), []
+        for kept in (n for n in (1, 2, 4, boxes) if boxes % n == 0):
+            stages = (SHARED // self.resident - 2048 - kept * each) // stage
+            found.append((min(stages, 6), kept, min(stages, 14)))
+        _, kept, stages = max(found)
+        return "128B" if self.turned else swizzle, kept if kept < boxes else 0, stages
+
+    def schedule(self, stream_k: bool = False) -> Schedule:
+        """Its schedule: tile after tile where an SM has one block, of which each computes whole sums."""
+        rows, columns, left, right = ("j", "i", "b", "a") if self.turned else ("i", "j", "a", "b")
+        swizzle, slots, stages = self.memory()
+        s = schedule(product)
+        s.tile(**{"i": self.rows, "j": self.columns, rows: self.rows, columns: self.columns}).blocks()
+        s.tile(**{rows: 64 * self.tall}).threads()
+        if self.split > 1:
+            s.tile(x=64 * self.split).tile(x=64).cluster()
+        else:
+            s.tile(x=64)
+        s.tensorize("wgmma", rows=rows)
+        s.stage("a", "b", in_="shared", swizzle="128B")
+        s.stage("c", in_="shared", swizzle=swizzle, slots=slots)
+        s.pipeline(stages=stages, by="tma").raster(8).specialize()
+        for array, blocks in ((left, self.beside), (right, self.below)):
+            if blocks > 1:
+                s.multicast(array, blocks)
+        if self.resident > 1:
+            return s.resident(self.resident)
+        return s if self.split > 1 else s.stream_k() if stream_k else s.persistent()
+
+
+SHARED = 232_448  # bytes of an SM that blocks have, with what the system takes of each
+TILES = [
+    Tile(bool(turned), *rest)
+    for turned, *rest in (
+        (0, 1, 1, 16, 1, 1, 1, 2), (0, 1, 1, 16, 1, 1, 2, 2), (0, 1, 1, 16, 2, 2, 1, 2), (0, 1, 1, 32, 1, 1, 1, 2),
+        (0, 1, 1, 32, 1, 1, 4, 1), (0, 1, 1, 48, 1, 1, 2, 2), (0, 1, 1, 48, 1, 1, 3, 2), (0, 1, 1, 48, 2, 2, 1, 1),
+        (0, 1, 1, 72, 1, 1, 3, 1), (0, 1, 1, 72, 1, 1, 3, 2), (0, 1, 1, 80, 2, 2, 1, 1), (0, 1, 1, 96, 1, 1, 4, 2),
+        (0, 1, 1, 96, 1, 4, 1, 1), (0, 1, 1, 96, 2, 2, 1, 1), (0, 1, 1, 96, 4, 1, 1, 2), (0, 1, 1, 128, 1, 1, 1, 2),
+        (0, 1, 1, 128, 1, 4, 1, 1), (0, 1, 1, 144, 2, 2, 1, 1), (0, 1, 2, 112, 1, 1, 1, 1), (0, 1, 2, 112, 2, 1, 1, 1),
+        (0, 1, 2, 112, 2, 2, 1, 1), (0, 2, 1, 80, 2, 2, 1, 1), (0, 2, 1, 96, 1, 4, 1, 1), (0, 2, 1, 96, 2, 2, 1, 1),
+        (0, 2, 1, 112, 2, 2, 1, 1), (0, 2, 1, 112, 4, 1, 1, 1), (0, 2, 1, 128, 2, 2, 1, 1), (0, 2, 1, 144, 1, 1, 3, 1),
+        (0, 2, 1, 144, 2, 2, 1, 1), (0, 2, 1, 176, 1, 1, 1, 1), (0, 2, 1, 192, 1, 4, 1, 1), (0, 2, 1, 208, 2, 2, 1, 1),
+        (0, 2, 1, 224, 1, 1, 1, 1), (0, 2, 1, 224, 1, 4, 1, 1), (0, 2, 1, 256, 1, 2, 1, 1), (0, 2, 1, 256, 2, 2, 1, 1),
+        (0, 2, 2, 128, 1, 1, 1, 1), (0, 2, 2, 160, 1, 1, 1, 1), (0, 2, 2, 160, 2, 1, 1, 1), (0, 2, 2, 176, 2, 1, 1, 1),
+        (0, 3, 1, 80, 2, 2, 1, 1), (0, 3, 1, 128, 4, 1, 1, 1), (0, 3, 1, 144, 2, 1, 1, 1), (0, 3, 1, 160, 2, 1, 1, 1),
+        (0, 3, 1, 192, 1, 1, 1, 1), (0, 3, 1, 192, 1, 2, 1, 1), (0, 3, 1, 192, 2, 1, 1, 1), (1, 1, 1, 8, 4, 1, 1, 2),
+        (1, 1, 1, 16, 1, 1, 1, 2), (1, 1, 1, 16, 1, 1, 2, 2), (1, 1, 1, 16, 2, 2, 1, 2), (1, 1, 1, 16, 4, 1, 1, 2),
+        (1, 1, 1, 32, 1, 1, 1, 2), (1, 1, 1, 32, 1, 1, 4, 1), (1, 1, 1, 32, 1, 1, 4, 2), (1, 1, 1, 32, 2, 2, 1, 2),
+        (1, 1, 1, 32, 4, 1, 1, 2), (1, 1, 1, 48, 1, 1, 1, 2), (1, 1, 1, 48, 1, 1, 2, 2), (1, 1, 1, 48, 1, 1, 3, 2),
+        (1, 1, 1, 48, 2, 2, 1, 2), (1, 1, 1, 64, 1, 1, 1, 2), (1, 1, 1, 64, 1, 1, 4, 1), (1, 1, 1, 64, 1, 1, 4, 2),
+        (1, 1, 1, 64, 2, 2, 1, 1), (1, 1, 1, 64, 2, 2, 1, 2), (1, 1, 1, 80, 1, 1, 1, 2), (1, 1, 1, 80, 2, 2, 1, 1),
+        (1, 1, 1, 96, 1, 1, 1, 2), (1, 1, 1, 96, 1, 4, 1, 1), (1, 1, 1, 96, 2, 1, 1, 2), (1, 1, 1, 112, 1, 1, 1, 1),
+        (1, 1, 1, 112, 1, 1, 2, 1), (1, 1, 1, 128, 1, 1, 1, 1), (1, 1, 1, 144, 1, 1, 1, 1), (1, 1, 1, 176, 1, 1, 1, 1),
+        (1, 1, 1, 192, 1, 1, 1, 1), (1, 1, 1, 192, 1, 1, 4, 1), (1, 1, 2, 48, 4, 1, 1, 1), (1, 1, 2, 80, 1, 1, 1, 1),
+        (1, 1, 2, 96, 2, 2, 1, 1), (1, 1, 2, 144, 1, 1, 1, 1), (1, 1, 2, 144, 2, 2, 1, 1), (1, 2, 1, 32, 4, 1, 1, 1),
+        (1, 2, 1, 64, 2, 1, 1, 1), (1, 2, 1, 96, 1, 1, 4, 1), (1, 2, 1, 96, 1, 4, 1, 1), (1, 2, 1, 96, 4, 1, 1, 1),
+        (1, 2, 1, 112, 2, 2, 1, 1), (1, 2, 1, 112, 4, 1, 1, 1), (1, 2, 1, 128, 1, 1, 1, 1), (1, 2, 1, 128, 1, 2, 1, 1),
+        (1, 2, 1, 128, 2, 2, 1, 1), (1, 2, 1, 128, 4, 1, 1, 1), (1, 2, 1, 144, 1, 2, 1, 1), (1, 2, 1, 144, 2, 2, 1, 1),
+        (1, 2, 1, 160, 1, 1, 1, 1), (1, 2, 1, 160, 2, 2, 1, 1), (1, 2, 1, 160, 4, 1, 1, 1), (1, 2, 1, 176, 1, 1, 1, 1),
+        (1, 2, 1, 192, 1, 1, 1, 1), (1, 2, 1, 192, 1, 2, 1, 1), (1, 2, 1, 208, 1, 1, 1, 1), (1, 2, 1, 208, 1, 2, 1, 1),
+        (1, 2, 2, 128, 4, 1, 1, 1), (1, 2, 2, 176, 2, 1, 1, 1), (1, 3, 1, 80, 1, 1, 1, 1), (1, 3, 1, 96, 1, 1, 4, 1),
+        (1, 3, 1, 96, 1, 2, 1, 1), (1, 3, 1, 96, 4, 1, 1, 1), (1, 3, 1, 144, 1, 2, 1, 1), (1, 3, 1, 144, 2, 1, 1, 1),
+    )
+]  # fmt: skip
+"""Those that variants of the kernel written by hand are estimated to be fastest with, at other random sizes."""
+STREAM_K = [
+    Tile(False, 2, 1, 256), Tile(False, 3, 1, 192), Tile(False, 2, 1, 192), Tile(False, 2, 1, 128),
+    Tile(False, 2, 1, 256, 1, 2), Tile(False, 3, 1, 192, 1, 2), Tile(False, 2, 1, 160, 1, 2),
+    Tile(True, 2, 1, 160, 1, 2),
+]  # fmt: skip
 
 
 def every() -> dict[str, Schedule]:
     """All schedules for random sizes."""
-    found = {name: make(*tile) for name, tile in TILES.items()}
-    found |= {f"stream_k, {name}": stream_k(*TILES[name]) for name in STREAM_K}
-    found |= {f"{name}, {blocks} blocks": with_roles(*TILES[name], blocks=blocks) for name, blocks in SPLIT}
-    for name, (*tile, array) in PAIRS.items():
-        found[f"{name}, {array} for 2"] = make(*tile).multicast(array, 2)
-    for name in STREAM_K_PAIRS:
-        *tile, array = PAIRS[name]
-        found[f"stream_k, {name}, {array} for 2"] = stream_k(*tile).multicast(array, 2)
-    for name, array in FOURS:
-        found[f"{name}, {array} for 4"] = with_roles(*TILES[name]).multicast(array, 4)
-    for name in SQUARES:
-        found[f"{name}, a and b for 2"] = with_roles(*TILES[name]).multicast("a", 2).multicast("b", 2)
-    return found
+    found = {one.name: one.schedule() for one in TILES}
+    return found | {f"stream_k, {one.name}": one.schedule(stream_k=True) for one in STREAM_K}
 
 
 PRODUCT = Product("bf16", TOLERANCE, 8, every())

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MOST_BLOCKS = {"x": 2**31 - 1, "y": 65535, "z": 65535}
 SMS = 132  # of an H200
 IN_CLUSTERS = {1: 132, 2: 132, 3: 117, 4: 120}  # of these, that have clusters of so many blocks at a time
+FEWEST = 96  # the same for more
 SECTOR = 32  # bytes that the L2 cache reads at once
 PIECES = 8  # of a tile that blocks share: more of them take longer to add than they save
 _GRID = "xyz"
@@ -57,7 +58,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[object]) -> Launch:
     grid = [math.prod(counts)] if made.state.group else counts[::-1] or [1]
     if made.state.persistent:
         pieces = min(made.state.iterations(made.state.pipeline.at, sizes), PIECES) if made.state.stream_k else 1
-        sms = min(SMS, IN_CLUSTERS.get(together, 96))
+        sms = min(SMS, IN_CLUSTERS.get(together, FEWEST))
         grid = [min(grid[0] * pieces, sms // together * together)]
     blocks = schedule.state.cluster_blocks
     if blocks > 1:

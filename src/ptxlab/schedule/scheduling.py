@@ -108,6 +108,7 @@ class Schedule:
         self.steps: tuple[Step, ...] = ()
         self._states = [State.start(algorithm, target, sizes, position)]
         self._kernels: dict[Any, tuple[Plan, Kernel]] = {}
+        self._plans: list[Plan] = []
         self.verdict: Verdict | None = None
         """What `equal` said in the last `check`."""
 
@@ -120,7 +121,7 @@ class Schedule:
                 plan(replace(state, position=one.position), {})
             states.append(state)
         self._states, self.steps = states, (*self.steps, *steps)
-        self._kernels = {}
+        self._kernels, self._plans = {}, []
         return self
 
     tile = _method(steps.tile)
@@ -150,7 +151,8 @@ class Schedule:
         if not isinstance(steps, int) or not 0 <= steps <= len(self.steps):
             refuse_here("illegal-step", f"{steps!r:.40} of {len(self.steps)} steps are to be undone")
         count = len(self.steps) - steps
-        self.steps, self._states, self._kernels = self.steps[:count], self._states[: count + 1], {}
+        self.steps, self._states = self.steps[:count], self._states[: count + 1]
+        self._kernels, self._plans = {}, []
         return self
 
     def history(self) -> list[str]:
@@ -200,6 +202,13 @@ class Schedule:
     def state(self) -> State:
         """What the steps have decided."""
         return self._states[-1]
+
+    @property
+    def plan(self) -> Plan:
+        """The tree of loops and copies that follows, for sizes of which nothing is known."""
+        if not self._plans:
+            self._plans.append(plan(self.state, {}))
+        return self._plans[0]
 
     def kernel(self, **multiples: int) -> Kernel:
         """The kernel for all sizes, or for sizes that are multiples of these: `kernel(m=128, n=128)` masks less."""

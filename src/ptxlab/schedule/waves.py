@@ -10,14 +10,14 @@ its blocks, or as one block needs at least, and the end of its tiles.
 Where threads multiply, the SM needs as long as its busiest scheduler issues multiplications and copies, and a block
 needs the latency of its own; where both are alike, neither hides the other. Each turn of the ring adds a barrier.
 
-With tensor cores, a block waits for the latency of a copy, of which as many are in flight as there are stages, and all
-waves take as long as memory needs for the operands at least. Copies are limited twice: by what an SM receives, and by
-what the L2 cache sends to all of them. It sends more where SMs read the same lines at the same time: not where rows
-are out of step with its sectors of 32 bytes, where blocks of a cluster are at other places of a sum, or with stream-K.
+With tensor cores, what takes a block longest is multiplications, what the L2 cache sends, what comes to an SM, or the
+latency of a copy, of which as many are in flight as there are stages; together they take more than the longest of them.
+All blocks take as long as memory needs at least.
 
-The numbers were fitted to measurements on an H200: to every second size of evidence/scheduled_*gemm_sizes.json and
-evidence/scheduled_*gemm_judged.json; those of blocks that share copies to evidence/scheduled_tensor_gemm_shared.json.
-`benchmarks/scheduled_chosen.py` shows how good the choice is for both halves, and `--fit` fits those of threads again.
+The numbers were fitted to measurements on an H200. Those of tensor cores are the ones of `ptxlab.kernels.matmul`, whose
+main loop and stores are the same instructions, and were fitted to its variants at random sizes
+(evidence/random_products.json). Those of threads were fitted to every second size of evidence/scheduled_gemm_sizes.json
+and _judged.json. `benchmarks/scheduled_chosen.py` shows how good the choice is, and `--fit` fits them again.
 """
 
 from __future__ import annotations
@@ -27,19 +27,22 @@ from dataclasses import dataclass
 from math import ceil, hypot, prod
 from typing import TYPE_CHECKING, NamedTuple
 
+from ptxlab.estimate.hardware import H200
+from ptxlab.estimate.units import wgmma_cycles
 from ptxlab.schedule.exchange import shared
-from ptxlab.schedule.launching import IN_CLUSTERS, PIECES, SMS
-from ptxlab.schedule.state import State, quoted, refuse_here
-from ptxlab.schedule.statements import Reduce, loads
+from ptxlab.schedule.launching import FEWEST, IN_CLUSTERS, PIECES, SECTOR, SMS
+from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.state import OTHER_REGISTERS, REGISTERS, State, quoted, refuse_here
+from ptxlab.schedule.statements import Array, Reduce, loads
 from ptxlab.schedule.tree import BYTES
 
 if TYPE_CHECKING:
     from ptxlab.schedule.scheduling import Schedule
 
-SHARED = 220_000  # bytes of an SM that blocks share
+SHARED, BESIDE = 220_000, 2048  # bytes of an SM that blocks share; of each for mbarriers and for the system
 WARP, SCHEDULERS = 32, 4  # threads; of an SM
-UNEVEN = ((1, 0.0), (2, 0.09), (8, 0.54))  # blocks of a cluster; by how much more of them some SMs have than others
 CLUSTERED = 128  # SMs in clusters of four or eight: parts of the chip have 16 or 18
+CYCLES = 1.755e9  # of an SM in a second
 
 
 class Rates(NamedTuple):
@@ -65,40 +68,68 @@ class Rates(NamedTuple):
 
 
 class TensorRates(NamedTuple):
-    """What products by tensor cores take, in microseconds, and bytes in a microsecond."""
+    """What products by tensor cores take, in cycles of an SM, or bytes in a cycle."""
 
-    start: float = 4.4
-    together: float = 0.5
-    """Longer to start and to end, for blocks that share copies."""
-    memory: float = 2_600_000.0
-    latency: float = 1.03
-    """Until a copy by TMA has arrived."""
-    iteration: float = 0.148
-    """A turn of the ring takes at least, for 128 bytes along the sum."""
-    multiplied: float = 1.88e-5
-    """For 64 steps of one element, by `wgmma`; other instructions take 1.86 times as long."""
-    whole: float = 122_000.0
-    """Bytes that an SM copies, where rows are a multiple of 128 bytes."""
-    sectors: float = 104_000.0
-    """The same where they are one of 32 bytes."""
-    parts: float = 83_300.0
-    """The same elsewhere."""
-    received: float = 98_800.0
-    """Bytes that come to an SM, where blocks share copies."""
-    cache: float = 6_740_000.0
-    """Bytes that all SMs copy."""
-    same: float = 11_900_000.0
-    """The same where they read the same lines at the same time."""
-    stream_k: float = 8_500_000.0
-    """The same with stream-K."""
-    end: float = 7.6e-5
-    """In which an element is stored."""
-    piece: float = 6.7e-5
-    """In which an element of another block's piece is added."""
-    exchange: float = 0.9
-    """For blocks of a cluster to add up what they have."""
-    share: float = 4.9e-5
-    """For each element of a tile of which each of them adds up a share."""
+    start: float = 7158.0
+    """Until the first copy, and from the last store to the end."""
+    thread: float = 1.055
+    """Until each thread of a block runs."""
+    stage: float = 102.3
+    """Until the mbarriers of a stage are initialized."""
+    block: float = 1239.0
+    """Until another block of an SM runs."""
+    together: float = 120.7
+    """Until all blocks of a cluster run."""
+    restart: float = 12_570.0
+    """Until the next block of an SM multiplies."""
+    copy: float = 181.0
+    """Bytes that an SM gets from the L2 cache."""
+    crowd: float = 58.3
+    """The same, while all others do."""
+    arrive: float = 90.68
+    """Bytes that come to an SM, also those that other blocks of its cluster get."""
+    in_parts: float = 1.671
+    """Times as much, where rows are not multiples of 32 bytes: each is in two lines."""
+    across: float = 1.076
+    """Times as much for an operand whose rows are not along the sum."""
+    shared: float = 1.156
+    """Of what each other block of a cluster copies is copied less."""
+    latency: float = 2003.0
+    """Of a copy."""
+    multiply: float = 0.9275
+    """Of what `wgmma` takes at full speed."""
+    mma: float = 1.86
+    """Times as much by other instructions."""
+    alone: float = 1.038
+    """Times as much for one warpgroup."""
+    large: float = 1.056
+    """Times as much for more than 128 rows, with fewer stages."""
+    store: float = 19.57
+    """Bytes that a block stores by TMA."""
+    box: float = 165.3
+    """For each box of these."""
+    direct: float = 15.0
+    """Bytes that threads of a block store."""
+    again: float = 0.5095
+    """Of a store that is not hidden by the next tile."""
+    cluster_sum: float = 121.7
+    """For each part of a sum that blocks of a cluster add."""
+    cluster_bytes: float = 24.88
+    """Bytes of these."""
+    memory_sum: float = 1971.0
+    """For a sum through global memory."""
+    memory_bytes: float = 34.18
+    """Bytes of these."""
+    read: float = 2062.0
+    """Bytes that all SMs get from memory."""
+    written: float = 3535.0
+    """Bytes that all SMs write."""
+    odd: float = 2.144
+    """Times as much, where rows are not multiples of 32 bytes."""
+    overlap: float = 3.182
+    """How well copies, multiplications and latency overlap: the exponent of a norm."""
+    whole: float = 2.028
+    """The same for what all SMs move."""
 
 
 RATES = Rates()
@@ -113,6 +144,7 @@ class Counts:
     size: int
     """Bytes of an element of the operands."""
     rows: int
+    """Of a tile; of tensor cores, those of the instruction."""
     columns: int
     depth: int
     stages: int
@@ -123,20 +155,28 @@ class Counts:
     """Blocks of a cluster, which share the sum."""
     shares_evenly: bool
     """Whether each of them stores a share of the tile; otherwise all read all."""
-    together: int
-    """Blocks of a cluster, which share copies."""
-    copied: float
-    """Rows and columns that a block copies by TMA: a part of those that blocks of a cluster share."""
+    sharers: Sequence[int]
+    """Blocks of a cluster that share what is copied of each operand."""
+    across: Sequence[bool]
+    """Whether rows of an operand are not along the sum."""
+    in_parts: Sequence[bool]
+    """Whether they are not multiples of 32 bytes."""
     copies: float
     """By each thread, for 16 steps along the sum."""
     stored: int
     """Elements that a thread stores at once."""
+    boxes: int
+    """That TMA stores of a tile."""
     tiles: int
     iterations: int
-    pitch: int
-    """Bytes of a row along the sum."""
     read: int
     """Bytes of both operands."""
+    written: int
+    """Bytes of the result, of which an element has `out_size`."""
+    out_size: int
+    is_odd: bool
+    """Whether its rows are not multiples of 32 bytes."""
+    persistent: bool
     stream_k: bool
 
     @property
@@ -145,9 +185,16 @@ class Counts:
         return self.rows * self.columns
 
     @property
+    def together(self) -> int:
+        """Blocks of a cluster."""
+        return self.sharing * prod(self.sharers)
+
+    @property
     def sms(self) -> int:
         """SMs that have blocks at a time."""
-        return IN_CLUSTERS[4] if self.together > 2 else SMS if self.sharing <= 2 else CLUSTERED
+        if not self.unit:
+            return SMS if self.sharing <= 2 else CLUSTERED
+        return IN_CLUSTERS.get(self.together, FEWEST)
 
 
 def choose(schedules: Sequence[Schedule], **sizes: int) -> Schedule:
@@ -165,34 +212,14 @@ def waves(one: Schedule, sizes: Mapping[str, int]) -> float:
 
 def seconds(of: Counts, rates: Rates = RATES, tensor: TensorRates = TENSOR_RATES) -> float:
     """What is counted, with what it costs."""
-    most = of.sms * of.resident
-    full, rest = divmod(of.tiles, most)
-
-    def wave(blocks: int, iterations: int, cache: float = tensor.same) -> float:
-        return _tensor_wave(of, blocks, iterations, cache, tensor) if of.unit else _wave(of, blocks, iterations, rates)
-
-    total = full * wave(most, of.iterations) + (wave(rest, of.iterations) if rest else 0.0)
-    if not of.unit:
-        return 1e-6 * (rates.launch + total)
-    if of.stream_k and of.tiles % most:  # whole tiles, then equal parts of less than two waves
-        blocks = min(of.tiles * min(of.iterations, PIECES), SMS)
-        whole = max(1, of.tiles // blocks) - 1
-        part = (of.tiles - whole * blocks) * of.iterations / blocks
-        added = ceil(of.iterations / part) * tensor.piece if of.tiles % blocks else 0.0
-        ends = of.area * ((ceil(part / of.iterations) - 1) * tensor.end + added)
-        total = whole * wave(blocks, of.iterations) + wave(blocks, ceil(part), tensor.stream_k) + ends
-    start = tensor.start + (tensor.together if of.together > 1 else 0.0)
-    return 1e-6 * (start + max(total, of.read / tensor.memory))
+    if of.unit:
+        return _cycles(of, tensor) / CYCLES
+    full, rest = divmod(of.tiles, of.sms * of.resident)
+    total = full * _wave(of, of.sms * of.resident, rates) + (_wave(of, rest, rates) if rest else 0.0)
+    return 1e-6 * (rates.launch + total)
 
 
-def _busy(of: Counts, blocks: int) -> float:
-    """Blocks of tensor cores on the SM that has most of them."""
-    even = blocks / SMS
-    more = next(more for most, more in UNEVEN if of.sharing <= most) if even > 1 else 0.0
-    return min(of.resident, max(-(-blocks // SMS), even + more))
-
-
-def _wave(of: Counts, blocks: int, iterations: int, rates: Rates) -> float:
+def _wave(of: Counts, blocks: int, rates: Rates) -> float:
     """Microseconds of a wave of so many blocks whose threads multiply."""
     busy = min(of.resident, ceil(blocks / of.sms))
     warps, multiplied = of.threads / WARP, of.area / of.threads
@@ -200,22 +227,57 @@ def _wave(of: Counts, blocks: int, iterations: int, rates: Rates) -> float:
     issued = most * (rates.multiplied * multiplied + rates.copied * of.copies)
     step = of.depth / 16 * hypot(issued, rates.latency * multiplied) + rates.barrier * warps
     exchange = 0.0 if of.sharing == 1 else rates.share if of.shares_evenly else rates.exchange
-    return iterations * step + busy * of.area * (rates.element + rates.store / of.stored + exchange)
+    return of.iterations * step + busy * of.area * (rates.element + rates.store / of.stored + exchange)
 
 
-def _tensor_wave(of: Counts, blocks: int, iterations: int, cache: float, rates: TensorRates) -> float:
-    """The same for tensor cores; `cache` is what all SMs copy in a microsecond."""
-    busy = _busy(of, blocks)
-    exchange = (rates.exchange + of.area * (rates.share if of.shares_evenly else 1.7e-3)) if of.sharing > 1 else 0.0
-    received, copied = (of.size * of.depth * some for some in (of.rows + of.columns, of.copied))
-    limit = rates.cache if of.pitch % 32 or of.sharing > 1 else cache
-    own = rates.parts if of.pitch % 32 else rates.sectors if of.pitch % 128 else rates.whole
-    multiplied = rates.multiplied * (1.0 if of.unit == "wgmma" else 1.86) * of.size / 2
-    each = max(of.area * multiplied * of.depth / 64, copied / min(limit / max(1, min(blocks, SMS)), own))
-    if copied < received:
-        each = max(each, received / rates.received)
-    step = max(rates.iteration * of.size * of.depth / 128, rates.latency / of.stages, busy * each)
-    return iterations * step + busy * (of.area * rates.end + exchange)
+def _cycles(of: Counts, rates: TensorRates) -> float:
+    """Cycles that a product by tensor cores takes."""
+    each = ceil(of.tiles / of.sms)  # blocks, or tiles, of the SM that has most
+    at_once = min(of.resident, each)
+    share = min(1.0, of.tiles / SMS / each)  # of the SMs that are busy
+    step = _step(of, at_once, share, rates)
+    store = of.area * of.out_size / of.sharing / (rates.store if of.boxes else rates.direct) + rates.box * of.boxes
+    busy = each * of.iterations * step
+    if of.stream_k and of.tiles % of.sms:  # whole tiles, then equal parts of less than two waves
+        blocks = min(of.tiles * min(of.iterations, PIECES), of.sms)
+        whole = max(1, of.tiles // blocks) - 1
+        part = (of.tiles - whole * blocks) * of.iterations / blocks
+        pieces = ceil(of.iterations / part) + 1
+        busy = (whole * of.iterations + ceil(part)) * _step(of, 1, min(1.0, blocks / SMS), rates)
+        busy += (
+            rates.memory_sum + pieces * 4 * of.area / rates.memory_bytes + store * (whole + ceil(part / of.iterations))
+        )
+    elif of.persistent:
+        busy += store * (1 + rates.again * (each - at_once))
+    else:
+        rounds = ceil(each / at_once)
+        busy += rounds * store + rates.restart * (rounds - 1)
+    if of.sharing > 1:
+        own = 4 * of.area if not of.shares_evenly else 4 * of.area / of.sharing
+        busy += rates.cluster_sum * of.sharing + (of.area + own * of.sharing) / rates.cluster_bytes
+    start = rates.start + rates.thread * of.threads + rates.stage * of.stages
+    start += rates.block * min(of.tiles / SMS, of.resident) + (rates.together if of.together > 1 else 0.0)
+    memory = of.read / rates.read + of.written / rates.written * (rates.odd if of.is_odd else 1.0)
+    return start + _norm(rates.whole, busy, memory)
+
+
+def _step(of: Counts, at_once: int, share: float, rates: TensorRates) -> float:
+    """Cycles of an SM for an iteration of one of the blocks that it has at once, while a share of all SMs is busy."""
+    copied = arrived = 0.0
+    for lines, sharers, across, parts in zip((of.rows, of.columns), of.sharers, of.across, of.in_parts, strict=True):
+        bytes = lines * of.depth * of.size * (rates.across if across else 1.0)
+        arrived += bytes
+        copied += bytes * (rates.in_parts if parts else 1.0) / (1 + rates.shared * (sharers - 1))
+    multiplied = rates.multiply * ceil(of.rows / 64) * of.depth * of.size / 32 * wgmma_cycles(of.columns, H200)
+    multiplied *= rates.mma if of.unit != "wgmma" else 1.0
+    multiplied *= rates.alone if of.rows <= 64 and at_once == 1 else rates.large if of.rows > 128 else 1.0
+    copies = copied / rates.copy, copied * share / rates.crowd, arrived / rates.arrive
+    return _norm(rates.overlap, multiplied, *copies, rates.latency / of.stages / at_once)
+
+
+def _norm(exponent: float, *times: float) -> float:
+    """What takes these times at once: more than the longest, and less than the sum."""
+    return float(sum(time**exponent for time in times) ** (1 / exponent))
 
 
 def _sum(one: Schedule) -> Reduce:  # noqa: RET503 - `refuse` does not return
@@ -245,17 +307,23 @@ def count(one: Schedule, sizes: Mapping[str, int]) -> Counts:
         for p in mapped
         if not p.number and (together := state.together(p.name))
     ]
-    plan, _ = one.written({})
-    evenly = shared(plan) is not None
+    made = one.plan
+    evenly = shared(made) is not None
     few = rows * columns <= 32 * state.thread_count and (evenly or not state.cluster)  # registers of a thread
-    used = max(sum(buffer.bytes for buffer in plan.buffers), 1)
-    resident = min(3 if state.unit else (1024 if few else 512) // state.thread_count, SHARED // used)
-    copied = copies = 0.0
-    for length, load in zip((rows, columns), operands, strict=True):
-        copies += length * 16 / _width(state, load.array, sizes) / state.thread_count
-        copied += length / next((each.blocks for each in state.multicast if each.array == load.array), 1)
+    used = sum(each.bytes for each in (*made.buffers, *made.results.values())) + (BESIDE if state.unit else 0)
+    kept = rows * columns // state.thread_count + OTHER_REGISTERS
+    resident = REGISTERS // (kept * state.launched) if state.unit else (1024 if few else 512) // state.thread_count
+    copies = sum(
+        length * 16 / _width(state, load.array, sizes) / state.thread_count
+        for length, load in zip((rows, columns), operands, strict=True)
+    )
+    if state.tensors and state.tensors[0].rows != mapped[-2].axis:
+        rows, columns = columns, rows
+    if state.tensors:
+        operands = sorted(operands, key=lambda load: state.tensors[0].arrays.index(load.array))
     arrays = [state.algorithm.arrays[load.array] for load in operands]
     size, length = BYTES[arrays[0].element], state.extent(axis).value(sizes)
+    results = [state.algorithm.arrays[name] for name in state.algorithm.outputs]
     return Counts(
         unit=state.unit,
         size=size,
@@ -264,19 +332,34 @@ def count(one: Schedule, sizes: Mapping[str, int]) -> Counts:
         depth=state.parts[axis][0].weight // state.cluster_blocks,
         stages=state.pipeline.stages,
         threads=state.thread_count,
-        resident=1 if state.persistent else max(1, resident),
+        resident=1 if state.persistent else state.resident or max(1, min(resident, SHARED // max(used, 1))),
         sharing=state.cluster_blocks,
         shares_evenly=evenly,
-        together=state.together(),
-        copied=copied,
+        sharers=[next((m.blocks for m in state.multicast if m.array == one.name), 1) for one in arrays],
+        across=[load.index[-1] != Linear.of(axis) for load in operands],
+        in_parts=[_row(one, sizes) % SECTOR != 0 for one in arrays],
         copies=copies,
         stored=min(_width(state, name, sizes) for name in state.algorithm.outputs),
+        boxes=sum(each.pieces * each.groups for each in made.results.values()),
         tiles=max(1, prod(tiles)) * state.cluster_blocks,
         iterations=max(1, -(-length // state.parts[axis][0].weight)),
-        pitch=length * size,
-        read=sum(prod(extent.value(sizes) for extent in one.extents) * BYTES[one.element] for one in arrays),
+        read=sum(_bytes(one, sizes) for one in arrays),
+        written=sum(_bytes(one, sizes) for one in results),
+        out_size=sum(BYTES[one.element] for one in results),
+        is_odd=any(_row(one, sizes) % SECTOR for one in results),
+        persistent=state.persistent,
         stream_k=state.stream_k,
     )
+
+
+def _bytes(array: Array, sizes: Mapping[str, int]) -> int:
+    """Bytes of an array."""
+    return prod(extent.value(sizes) for extent in array.extents) * BYTES[array.element]
+
+
+def _row(array: Array, sizes: Mapping[str, int]) -> int:
+    """Bytes of a row."""
+    return array.extents[-1].value(sizes) * BYTES[array.element]
 
 
 def _width(state: State, array: str, sizes: Mapping[str, int]) -> int:
