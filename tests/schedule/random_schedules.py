@@ -140,9 +140,11 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
     rows = {"wgmma": 64, "tcgen05": 128}.get(unit) or chance.choice((16, 32))
     columns = chance.choice((8, 16, 24, 32, 64) if unit != "tcgen05" else (16, 32, 48, 64))
     columns = 128 if fours else columns
-    attempt("tile", i=rows * chance.choice((1, 1, 2)), j=columns * chance.choice((1, 1, 2)))
+    turn = drawn_later(made)
+    down, across = ("j", "i") if turn.random() < 0.25 else ("i", "j")
+    attempt("tile", **{down: rows * chance.choice((1, 1, 2)), across: columns * chance.choice((1, 1, 2))})
     attempt("blocks", *(("h", "i", "j") if "h" in made.algorithm.axes else ()))
-    if attempt("tile", i=rows, j=columns):
+    if attempt("tile", **{down: rows, across: columns}):
         attempt("threads")
     depths = (64, 128, 256) if fours else (32, 64, 128) if eights else (16, 32, 64)
     depth, blocks = chance.choice(depths), chance.choice((1, 1, 1, 2, 3))
@@ -152,12 +154,15 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
         attempt("cluster")
     else:
         attempt("tile", x=depth)
-    attempt("tensorize", unit)
+    attempt("tensorize", unit, **({"rows": down} if down == "j" else {}))
     wide = depth // 2 if fours else depth if eights else 2 * depth
     layout: dict[str, Any] = {"swizzle": f"{chance.choice((wide, wide, 32, 64))}B"}
     if chance.random() < (0.1 if unit == later else 0.5):
         layout = {"pad": chance.choice((0, 8, 8, 2))}
     attempt("stage", "a", "b", in_="shared", **layout)
+    if unit == "wgmma" and turn.random() < 0.5:
+        wide = "128B" if down == "j" else turn.choice(("", "32B", "64B"))
+        attempt("stage", made.algorithm.outputs[0], in_="shared", swizzle=wide, slots=turn.choice((0, 0, 1, 2)))
     if chance.random() < 0.8:
         attempt("vectorize", "a", "b", 16 if eights else 8)
     if chance.random() < 0.8:

@@ -28,6 +28,7 @@ from tests.schedule import (
     test_multicast,
     test_online,
     test_pair,
+    test_results,
     test_scaled,
     test_schedule,
     test_stream_k,
@@ -43,6 +44,7 @@ NAMED = {
     "stream_k": test_stream_k.SCHEDULES,
     "online": test_online.SCHEDULES,
     "scaled": test_scaled.SCHEDULES,
+    "results": test_results.SCHEDULES,
     "pair": {**test_pair.SCHEDULES, **test_pair.SCALED},
     "f32": {one.__name__: one for one in (test_schedule.tiled, test_schedule.pipelined, test_schedule.prefetched)},
 }
