@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ptxlab.report import PtxError
-from ptxlab.schedule import Schedule, algorithm, bf16, f16, f32, launching, schedule
+from ptxlab.schedule import Schedule, algorithm, f16, f32, launching, schedule
 from ptxlab.toolchain import assemble
 from tests.estimate.test_estimate import needs_tools
 from tests.schedule.removals import missed
