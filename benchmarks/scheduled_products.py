@@ -100,7 +100,7 @@ def measure_all(given: argparse.Namespace, product: Product, rows: list[Row]) ->
     with context.Pool(given.processes, _start, (alone, work)) as pool:
         torch = require_torch()
         found: dict[str, Any] = {"date": date.today().isoformat(), "commit": commit(), **describe(torch), "rows": []}
-        ratios: dict[str, list[float]] = {"the best schedule": [], "the one that is chosen": []}
+        ratios: dict[tuple[str, str], list[float]] = {}
         for number, one in pool.imap_unordered(_work, range(len(rows))):
             if one is None:
                 continue
@@ -114,12 +114,13 @@ def measure_all(given: argparse.Namespace, product: Product, rows: list[Row]) ->
             if one["wrong"]:
                 print("wrong:", one["wrong"])
             if row.what == RANDOM and row.chosen in medians:
-                ratios["the best schedule"].append(library / min(t for n, t in medians.items() if n not in BASELINES))
-                ratios["the one that is chosen"].append(library / medians[row.chosen])
-    for what, each in ratios.items():
-        if each:
-            mean = math.exp(statistics.mean(map(math.log, each)))
-            print(f"{len(each)} random sizes: {what} has {mean:.3f} of cuBLAS, worst {min(each):.3f}")
+                best = min(time for name, time in medians.items() if name not in BASELINES)
+                for base in (name for name in BASELINES if name in medians):
+                    ratios.setdefault(("the best schedule", base), []).append(medians[base] / best)
+                    ratios.setdefault(("the one that is chosen", base), []).append(medians[base] / medians[row.chosen])
+    for (what, base), each in ratios.items():
+        mean = math.exp(statistics.mean(map(math.log, each)))
+        print(f"{len(each)} random sizes: {what} has {mean:.3f} of {base}, worst {min(each):.3f}")
 
 
 _own: dict[str, Any] = {}  # what a process has: the bench, and what it does with a number

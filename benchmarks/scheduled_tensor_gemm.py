@@ -96,6 +96,8 @@ class Tile(NamedTuple):
     """Those that share the sum."""
     resident: int = 1
     """Blocks on an SM."""
+    hinted: bool = False
+    """Whether the L2 cache keeps few rows, and gives up the other operand, which is read once."""
 
     @property
     def rows(self) -> int:
@@ -110,7 +112,8 @@ class Tile(NamedTuple):
         parts = [f"{i}x{j}", *(["by columns"] if self.turned else []), *(["128 a warpgroup"] if self.tall > 1 else [])]
         parts += [f"{array} for {blocks}" for array, blocks in (("a", a), ("b", b)) if blocks > 1]
         parts += [f"{self.split} blocks"] if self.split > 1 else []
-        return ", ".join(parts + ([f"{self.resident} on an SM"] if self.resident > 1 else []))
+        parts += [f"{self.resident} on an SM"] if self.resident > 1 else []
+        return ", ".join(parts + (["hinted"] if self.hinted else []))
 
     def memory(self) -> tuple[str, int, int]:
         """How results are swizzled, boxes of them that a warpgroup has memory for, and stages of the ring."""
@@ -143,6 +146,8 @@ class Tile(NamedTuple):
         for array, blocks in ((left, self.beside), (right, self.below)):
             if blocks > 1:
                 s.multicast(array, blocks)
+        if self.hinted:
+            s.evict_last(right).evict_first(left)
         if self.resident > 1:
             return s.resident(self.resident)
         return s if self.split > 1 else s.stream_k() if stream_k else s.persistent()
@@ -192,7 +197,8 @@ STREAM_K = [
 
 def every() -> dict[str, Schedule]:
     """All schedules for random sizes."""
-    found = {one.name: one.schedule() for one in TILES}
+    few = [one._replace(hinted=True) for one in TILES if one.turned and one.columns <= 128]
+    found = {one.name: one.schedule() for one in (*TILES, *few)}
     return found | {f"stream_k, {one.name}": one.schedule(stream_k=True) for one in STREAM_K}
 
 

@@ -33,7 +33,7 @@ def plan(state: State, multiples: Mapping[str, int]) -> Plan:
         keeps = [node.stage for node, _ in walk(made.tree) if isinstance(node, Keep)]
         if not any(stage is one for stage in [*keeps, *(buffer.stage for buffer in made.buffers)]):
             where = f"in `{one.at}`" if one.at else "in the kernel"
-            state.refuse("illegal-step", f"step {one.step + 1} stages `{one.array}` {where}, where nothing reads it")
+            state.illegal(f"step {one.step + 1} stages `{one.array}` {where}, where nothing reads it")
     made.results = {one.array: result_of(made, one) for one in state.results}
     _check_sizes(made)
     if state.persistent:
@@ -49,10 +49,10 @@ def _check_tiles(made: Plan) -> None:
     for node, _ in walk(made.tree):
         if isinstance(node, Fill):
             said = f"`{node.buffer.stage.array}` is staged by all threads, and the next tile would overwrite it"
-            made.state.refuse("illegal-step", said, "stage it in the loop of the pipeline, or leave `persistent` out")
+            made.state.illegal(said, "stage it in the loop of the pipeline, or leave `persistent` out")
         if isinstance(node, Leaf) and node.kind == "combine" and combination(made.state, node.statement).scratch:
             said = f"threads combine `{node.statement.name}` in shared memory, and the next tile would overwrite it"  # type: ignore[attr-defined]
-            made.state.refuse("illegal-step", said, "leave `persistent` out")
+            made.state.illegal(said, "leave `persistent` out")
 
 
 def _tree(state: State) -> list[Node]:

@@ -73,7 +73,7 @@ def result_of(plan: Plan, stage: Stage) -> Result:
     state, array = plan.state, stage.array
 
     def refuse(said: str, *helps: str) -> NoReturn:
-        state.refuse("illegal-step", f"`{array}` {said}", *helps)
+        state.illegal(f"`{array}` {said}", *helps)
 
     store = next(one for one in state.algorithm.statements if isinstance(one, Store) and one.array == array)
     axes = {*store.index[-2:]}

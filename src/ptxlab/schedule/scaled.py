@@ -18,7 +18,7 @@ from ptxlab.launch.launches import UnsuitedError
 from ptxlab.measure.block_scaled import BLOCK, FORMATS, Format, check, numbers
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.state import Tensor, refuse_here
+from ptxlab.schedule.state import Tensor, illegal_here, refuse_here
 from ptxlab.schedule.statements import Algorithm, Array
 from ptxlab.schedule.tree import Buffer
 from ptxlab.schedule.writing import Writing
@@ -74,7 +74,7 @@ def refuse_scaled(algorithm: Algorithm, mapped: Collection[str] = (), why: str =
         if array.element in FORMATS and name not in mapped:
             said = f"`{name}` is of {array.element}, which `tcgen05` multiplies, after copies by TMA{why}"
             help = '`tensorize("tcgen05")`, `stage(..., swizzle="128B")`, `pipeline(by="tma")`, for `sm_100a`'
-            refuse_here("illegal-step", said, help)
+            illegal_here(said, help)
 
 
 def packed_box(box: Buffer) -> Buffer:

@@ -44,7 +44,7 @@ from ptxlab.schedule.plain import plain_algorithm
 from ptxlab.schedule.plan import plan
 from ptxlab.schedule.scaled import refuse_scaled
 from ptxlab.schedule.search import Judge, Search, search
-from ptxlab.schedule.state import State, here, quoted, refuse_here
+from ptxlab.schedule.state import State, here, illegal_here, quoted, refuse_here
 from ptxlab.schedule.statements import Algorithm
 from ptxlab.schedule.synchronize import synchronize
 from ptxlab.schedule.tree import Plan
@@ -67,12 +67,12 @@ class Step:
         """The state after it."""
         state = replace(state, position=self.position)
         if self.name not in STEPS:
-            state.refuse("illegal-step", f"there is no step `{self.name}`", f"steps are {', '.join(STEPS)}")
+            state.illegal(f"there is no step `{self.name}`", f"steps are {', '.join(STEPS)}")
         takes = signature(STEPS[self.name])
         try:
             takes.bind(state, *self.arguments, **dict(self.options))
         except TypeError as problem:
-            state.refuse("illegal-step", f"`{self.name}`: {problem}", f"it takes {', '.join([*takes.parameters][1:])}")
+            state.illegal(f"`{self.name}`: {problem}", f"it takes {', '.join([*takes.parameters][1:])}")
         after = STEPS[self.name](state, *self.arguments, **dict(self.options))
         return replace(after, steps=(*state.steps, str(self)))
 
@@ -149,7 +149,7 @@ class Schedule:
     def undo(self, steps: int = 1) -> Self:
         """Take back the last steps."""
         if not isinstance(steps, int) or not 0 <= steps <= len(self.steps):
-            refuse_here("illegal-step", f"{steps!r:.40} of {len(self.steps)} steps are to be undone")
+            illegal_here(f"{steps!r:.40} of {len(self.steps)} steps are to be undone")
         count = len(self.steps) - steps
         self.steps, self._states = self.steps[:count], self._states[: count + 1]
         self._kernels, self._plans = {}, []
@@ -177,7 +177,7 @@ class Schedule:
             steps = json.loads(saved)["steps"]
             found = [(s["step"], tuple(s["arguments"]), tuple(s["options"].items())) for s in steps]
         except (ValueError, TypeError, KeyError, AttributeError):
-            refuse_here("illegal-step", "this is not what `save` wrote", "`schedule(matmul).apply(s.save())`")
+            illegal_here("this is not what `save` wrote", "`schedule(matmul).apply(s.save())`")
         return self.take(*(Step(*one, here()) for one in found))
 
     def __eq__(self, other: object) -> bool:
@@ -254,7 +254,7 @@ class Schedule:
         its answer, which must be one of `ACCEPTED`. It returns the schedule.
         """
         if not isinstance(seeds, int) or seeds < 0:
-            refuse_here("illegal-step", f"{seeds!r:.40} runs with several seeds, expected a number of them")
+            illegal_here(f"{seeds!r:.40} runs with several seeds, expected a number of them")
         if symbolic:
             refuse_scaled(self.algorithm, (), ": no plain kernel is compared with, use `check(symbolic=False)`")
         for seed in range(seeds):
@@ -265,7 +265,7 @@ class Schedule:
                 plain = plain_schedule(self.algorithm, self.target, known)
             except PtxError as problem:
                 said = f"there is no plain kernel to compare with: {problem.diagnostics[0].message}"
-                refuse_here("illegal-step", said, "take smaller sizes, or `check(symbolic=False)`")
+                illegal_here(said, "take smaller sizes, or `check(symbolic=False)`")
             self.verdict = check_function(self, plain, known)
         return self
 
@@ -370,9 +370,9 @@ def checked_sizes(algorithm: Algorithm, sizes: Mapping[str, int], least: int = 0
     for name, size in sizes.items():
         if name not in algorithm.sizes:
             said = f"`{algorithm.name}` has no size `{name}`"
-            refuse_here("illegal-step", said, f"it has {quoted(algorithm.sizes)}")
+            illegal_here(said, f"it has {quoted(algorithm.sizes)}")
         if not isinstance(size, int) or size < least:
-            refuse_here("illegal-step", f"`{name}` is {size!r:.40}, expected a whole number from {least} on")
+            illegal_here(f"`{name}` is {size!r:.40}, expected a whole number from {least} on")
     return dict(sizes)
 
 

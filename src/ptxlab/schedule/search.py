@@ -25,7 +25,7 @@ from ptxlab.measure.plots import draw_trials
 from ptxlab.report import KernelError, PtxError
 from ptxlab.schedule.launching import arguments_of
 from ptxlab.schedule.scaled import refuse_scaled
-from ptxlab.schedule.state import quoted, refuse_here
+from ptxlab.schedule.state import illegal_here, quoted
 
 if TYPE_CHECKING:
     from ptxlab.schedule.scheduling import Schedule, Step
@@ -42,7 +42,7 @@ class free(int):  # noqa: N801 - used as a number in steps
     def __new__(cls, *options: int) -> free:
         """One of these numbers."""
         if not options or not all(isinstance(one, int) for one in options):
-            refuse_here("illegal-step", f"`free` takes numbers, not {options!r:.60}")
+            illegal_here(f"`free` takes numbers, not {options!r:.60}")
         made = super().__new__(cls, options[0])
         made.options = options
         return made
@@ -76,7 +76,7 @@ class Search:
         found = self.fastest
         if found is None or found.schedule is None:
             reasons = "; ".join(sorted({one.problem for one in self.tried}))
-            refuse_here("illegal-step", f"no combination is a schedule: {reasons:.300}")
+            illegal_here(f"no combination is a schedule: {reasons:.300}")
         return found.schedule
 
     def __str__(self) -> str:
@@ -123,15 +123,15 @@ def search(
     """Try all combinations of the free numbers of a schedule."""
     sizes = {**sizes, **schedule.sizes}
     if missing := [name for name in schedule.algorithm.sizes if name not in sizes]:
-        refuse_here("illegal-step", f"how large is {quoted(missing)}?", "`s.search(m=512, n=512, k=512)`")
+        illegal_here(f"how large is {quoted(missing)}?", "`s.search(m=512, n=512, k=512)`")
     known = list(candidates(schedule))
     if by == "gpu":
         absent = gpu.absence()
         if absent is not None:
-            refuse_here("illegal-step", f"a search on a GPU, and {absent.message}", '`by="estimate"` needs none')
+            illegal_here(f"a search on a GPU, and {absent.message}", '`by="estimate"` needs none')
         return measured(schedule, known, sizes, report, executor)
     if not callable(by) and by != "estimate":
-        refuse_here("illegal-step", f"a search by {by!r:.40}", '`by="estimate"`, `by="gpu"`, or a function')
+        illegal_here(f"a search by {by!r:.40}", '`by="estimate"`, `by="gpu"`, or a function')
     judge = by if callable(by) else _estimated
     found: list[Tried] = []
     best = ""

@@ -84,7 +84,7 @@ def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop, path: tuple
         return 0
     if loop.part.name in plan.unrolled:
         said = f"`{loop.part.name}` is unrolled, and copies are ahead of a loop that runs"
-        plan.state.refuse("illegal-step", said, "stage in another loop: `at`")
+        plan.state.illegal(said, "stage in another loop: `at`")
     rest: list[Node] = [node for node in loop.body if not isinstance(node, Fill)]
     first: list[Node] = []
     for iteration in range(stages - 1):
@@ -98,12 +98,12 @@ def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop, path: tuple
             axis = path[-1].part.axis
             reduced = axis in plan.state.algorithm.reduced
             help = f"`tile` `{axis}` once" if reduced else f'`blocks("{axis}")` before `stage`'
-            plan.state.refuse("illegal-step", said, help)
+            plan.state.illegal(said, help)
         for fill in fills:
             blocks, rows = plan.sharing(fill.buffer) // plan.state.pair, fill.buffer.shape[-2]
             if blocks > 1 and rows % (EIGHT * blocks):
                 said = f"{rows} rows of `{fill.buffer.stage.array}` are not {blocks} times a multiple of {EIGHT}"
-                plan.state.refuse("illegal-step", f"{said}, in which the swizzle repeats", "use another tile")
+                plan.state.illegal(f"{said}, in which the swizzle repeats", "use another tile")
             if max(fill.buffer.shape[:-1]) > MOST_ROWS:
                 said = f"{max(fill.buffer.shape[:-1])} rows of `{fill.buffer.stage.array}` are staged"
                 plan.state.refuse("schedule-limit", f"{said}, and TMA copies {MOST_ROWS} at most", "use smaller tiles")
@@ -126,7 +126,7 @@ def _transfer(plan: Plan, body: list[Node], number: int, loop: Loop, fills: list
     rest: list[Node] = [n for n in loop.body if not isinstance(n, Fill) and Sync.of(n) not in gone]
     multiplies = state.multiplies_later and not once
     if multiplies and not any(isinstance(n, Leaf) and n.kind == "multiply" for n in rest):
-        state.refuse("illegal-step", f"`{state.unit}` is not all that is done in an iteration of `{loop.part.name}`")
+        state.illegal(f"`{state.unit}` is not all that is done in an iteration of `{loop.part.name}`")
     last: list[Node] = [Sync("multiplied", 1)] if multiplies else []
     after: list[Node] = [Sync("multiplied")] if multiplies else []
     arrival = Arrival([fill.buffer for fill in fills])
@@ -168,12 +168,12 @@ def _prefetch(plan: Plan, loop: Loop, fills: list[Fill], rest: list[Node], stage
     inner = rest[0] if len(rest) == 1 else None
     if not isinstance(inner, Loop) or inner.part.name != state.prefetch:
         said = f"`{state.prefetch}` is not all that is done in an iteration of `{loop.part.name}`"
-        state.refuse("illegal-step", said, "stage registers in the loop directly inside")
+        state.illegal(said, "stage registers in the loop directly inside")
     keeps = [node for node in inner.body if isinstance(node, Keep)]
     buffers = {fill.buffer.stage.array: fill.buffer for fill in fills}
     for keep in keeps:
         if len(readers(plan.tree, keep.stage.array)) > len(keep.leaves) or keep.stage.array not in buffers:
-            state.refuse("illegal-step", f"`{keep.stage.array}` is not read from shared memory in this loop only")
+            state.illegal(f"`{keep.stage.array}` is not read from shared memory in this loop only")
     body: list[Node] = [node for node in inner.body if not isinstance(node, Keep)]
     turn: list[Node] = [Sync("turn"), Sync("wait", stages - 2), *(Keep(keep.stage, keep.leaves) for keep in keeps)]
     loop.body[:] = [*fills, Sync("commit"), Ahead(inner.part, keeps, turn, body)]
@@ -187,7 +187,7 @@ def _check_read(plan: Plan, stage: Stage, inner: Iterable[str]) -> None:
         for name in inner if stage.array in tensor.arrays else ():
             if state.part(name).role == "serial" and name not in state.fragments(tensor):
                 said = f"a multiplication reads one iteration of `{name}` of `{stage.array}`, and more is staged"
-                state.refuse("illegal-step", said, f'`stage("{stage.array}", ..., at="{name}")`')
+                state.illegal(said, f'`stage("{stage.array}", ..., at="{name}")`')
 
 
 def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]) -> Buffer:
@@ -206,7 +206,7 @@ def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]
                 said = (
                     f"`{stage.array}` is read at indices that depend on `{inner[0]}`: no box holds what a block reads"
                 )
-                state.refuse("illegal-step", said, f'`blocks("{axes[0]}")`, or stage it in registers')
+                state.illegal(said, f'`blocks("{axes[0]}")`, or stage it in registers')
             origin = index.only(outside | names | set(state.algorithm.sizes))
             low = high = index.constant
             _check_read(plan, stage, (index - origin).names)
@@ -224,7 +224,7 @@ def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]
             bounds.append((origin, low, high))
         if len({origin for origin, _, _ in bounds}) > 1:
             said = f"accesses to `{stage.array}` do not move together, so that no box holds them"
-            state.refuse("illegal-step", said, "give the array a second time, by another name")
+            state.illegal(said, "give the array a second time, by another name")
         low = min(bound[1] for bound in bounds)
         boxes.append((bounds[0][0] + low, max(bound[2] for bound in bounds) - low + 1))
     guarded = tuple(
@@ -236,17 +236,17 @@ def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]
     together = buffer.columns * packed(element)
     if stage.swizzle and buffer.shape[-1] % together:
         said = f"`{stage.array}` has rows of {buffer.shape[-1]} elements, and {together} are swizzled together"
-        state.refuse("illegal-step", said, "use tiles of a multiple of that, or a narrower swizzle")
+        state.illegal(said, "use tiles of a multiple of that, or a narrower swizzle")
     if stage.swizzle and (others := [leaf.statement for leaf in leaves if leaf.kind != "multiply"]):
         what = getattr(others[0], "name", "") or getattr(others[0], "array", "")
         said = f"`{stage.array}` is swizzled, and `{what}` is not computed by tensor cores"
-        state.refuse("illegal-step", said, "`pad`; tensor cores compute one sum, and with `online` two")
+        state.illegal(said, "`pad`; tensor cores compute one sum, and with `online` two")
     multiplies = any(leaf.kind == "multiply" for leaf in leaves)
     if multiplies and not stage.swizzle and buffer.columns * BYTES[element] % 16:
         said = f"rows of {buffer.columns} elements of `{stage.array}` are not a multiple of 16 bytes"
-        state.refuse("illegal-step", said, "choose another `pad`")
+        state.illegal(said, "choose another `pad`")
     if multiplies and (stage.transposed or any(n > 1 for n in buffer.shape[:-2])):
-        state.refuse("illegal-step", f"tensor cores read `{stage.array}` as a matrix, as it is stored")
+        state.illegal(f"tensor cores read `{stage.array}` as a matrix, as it is stored")
     if element in FORMATS and not multiplies:
-        state.refuse("illegal-step", f"`{stage.array}` is of {element}, which `tcgen05` reads", "`tensorize` first")
+        state.illegal(f"`{stage.array}` is of {element}, which `tcgen05` reads", "`tensorize` first")
     return buffer

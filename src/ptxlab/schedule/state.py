@@ -229,11 +229,11 @@ class State:
         """A part that is run by blocks, threads or a cluster from now on."""
         part = self.part(name)
         if part.role != "serial":
-            self.refuse("illegal-step", f"`{name}` is run by {part.role}s already")
+            self.illegal(f"`{name}` is run by {part.role}s already")
         if name == self.once:
-            self.refuse("illegal-step", f"each thread takes the pass over `{name}`", f"`tile({part.axis}=...)` first")
+            self.illegal(f"each thread takes the pass over `{name}`", f"`tile({part.axis}=...)` first")
         if any(stage.at == name for stage in self.stages):
-            self.refuse("illegal-step", f"data is staged in `{name}` already", "map before `stage`")
+            self.illegal(f"data is staged in `{name}` already", "map before `stage`")
         return self.with_parts(replace(part, role=role, unrolled=False, step=len(self.steps)))
 
     def widths(self, array: str) -> list[int]:
@@ -244,7 +244,7 @@ class State:
     def needs(self, what: str, chip: int) -> None:
         """Refuse what a target does not have."""
         if int("".join(filter(str.isdigit, self.target))) < chip:
-            self.refuse("illegal-step", f"{what} the target `sm_{chip}`, and this one is `{self.target}`")
+            self.illegal(f"{what} the target `sm_{chip}`, and this one is `{self.target}`")
 
     @property
     def loads(self) -> list[Load]:
@@ -334,16 +334,16 @@ class State:
     def named(self, text: str, role: str = "serial") -> list[str]:
         """The parts that a name means: one, or all of an axis that have a role."""
         if not isinstance(text, str):
-            self.refuse("illegal-step", f"{text!r:.40} is not the name of a loop", '`"i"`, or `"i.0"` for a part of it')
+            self.illegal(f"{text!r:.40} is not the name of a loop", '`"i"`, or `"i.0"` for a part of it')
         axis, dot, number = text.rpartition(".")
         if dot and axis in self.parts and number.isdigit() and int(number) < len(self.parts[axis]):
             return [text]
         if text not in self.parts:
-            self.refuse("illegal-step", f"there is no loop `{text}`", f"loops are {quoted(self.order)}")
+            self.illegal(f"there is no loop `{text}`", f"loops are {quoted(self.order)}")
         found = [part.name for part in self.parts[text] if part.role == role]
         if not found:
             roles = {"block": "blocks", "thread": "threads", "cluster": "a cluster"}
-            self.refuse("illegal-step", f"all of `{text}` is run by {roles[self.parts[text][-1].role]} already")
+            self.illegal(f"all of `{text}` is run by {roles[self.parts[text][-1].role]} already")
         return found
 
     @property
@@ -391,14 +391,23 @@ class State:
                 return None
         return MOVED_REGISTERS.get(groups)
 
+    def illegal(self, message: str, *helps: str) -> NoReturn:
+        """Refuse a step that is not possible, with its line."""
+        self.refuse("illegal-step", message, *helps)
+
     def refuse(self, code: str, message: str, *helps: str, label: str = "") -> NoReturn:
-        """Refuse a step, with its line."""
+        """Refuse a step for another reason."""
         refuse(code, message, label, helps=helps, position=self.position)
 
 
 def quoted(names: Iterable[str]) -> str:
     """Names in a message."""
     return ", ".join(f"`{name}`" for name in names)
+
+
+def illegal_here(message: str, *helps: str) -> NoReturn:
+    """Refuse what is not possible, on the line that asks for it."""
+    refuse_here("illegal-step", message, *helps)
 
 
 def refuse_here(code: str, message: str, *helps: str) -> NoReturn:

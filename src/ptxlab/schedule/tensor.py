@@ -38,11 +38,9 @@ def write_multiply(w: Writing, leaf: Leaf, one: Reduce) -> None:
     for array in tensor.arrays:
         if array not in w.held:
             said = f"tensor cores read `{array}` from shared memory"
-            w.state.refuse("illegal-step", said, f'`stage("{array}", in_="shared")` after `tensorize`')
+            w.state.illegal(said, f'`stage("{array}", in_="shared")` after `tensorize`')
         if w.state.multiplies_later and not w.held[array][0].stage.swizzle:
-            w.state.refuse(
-                "illegal-step", f"`{tensor.unit}` reads `{array}` from swizzled rows", '`stage(..., swizzle="128B")`'
-            )
+            w.state.illegal(f"`{tensor.unit}` reads `{array}` from swizzled rows", '`stage(..., swizzle="128B")`')
     w.comment(f"{one.name} by tensor cores", tensor.step)
     write = {"wgmma": _write_wgmma, "tcgen05": _write_tcgen05}.get(tensor.unit, _write_mma)
     write(w, tensor, one)
@@ -105,7 +103,7 @@ class Operand:
         size = part.weight * (state.count(part) or 1)
         if buffer.columns % size and size % buffer.columns:
             said = f"a warp has {size} iterations of `{self.axis}`, and `{array}` is swizzled by {buffer.columns}"
-            state.refuse("illegal-step", said, "use a multiple of that, or `pad` in place of `swizzle`")
+            state.illegal(said, "use a multiple of that, or `pad` in place of `swizzle`")
 
     @property
     def extent(self) -> int:
@@ -117,7 +115,7 @@ class Operand:
         if not self.is_along and self.extent > columns and columns % self.buffer.columns:
             said = f"`{self.tensor.unit}` multiplies {columns} of {self.extent} columns at a time"
             text = f"{said}, and `{self.buffer.stage.array}` has panels of {self.buffer.columns}"
-            self.w.state.refuse("illegal-step", text, "use another tile, or a narrower swizzle")
+            self.w.state.illegal(text, "use another tile, or a narrower swizzle")
 
     def lanes(self, fragment: Fragment) -> Value:
         """The address that a lane gives to `ldmatrix` for the first tile."""
@@ -174,7 +172,7 @@ class Operand:
         extent = part.weight * (self.w.state.count(part) or 1)
         if not self.is_along and extent % buffer.columns:
             said = f"a warpgroup has {extent} of `{self.axis}`, and `{buffer.stage.array}` panels of {buffer.columns}"
-            self.w.state.refuse("illegal-step", said, "use a multiple of that, or a narrower swizzle")
+            self.w.state.illegal(said, "use a multiple of that, or a narrower swizzle")
         each = buffer.columns * size if self.is_along else buffer.size // buffer.panels * size // buffer.columns
         return ptx.mul.wide.u32(own, each >> 4)
 

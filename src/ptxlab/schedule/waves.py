@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from math import ceil, hypot, prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +33,7 @@ from ptxlab.estimate.units import wgmma_cycles
 from ptxlab.schedule.exchange import shared
 from ptxlab.schedule.launching import FEWEST, IN_CLUSTERS, PIECES, SECTOR, SMS
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.state import OTHER_REGISTERS, REGISTERS, State, quoted, refuse_here
+from ptxlab.schedule.state import OTHER_REGISTERS, REGISTERS, State, illegal_here, quoted
 from ptxlab.schedule.statements import Array, Reduce, loads
 from ptxlab.schedule.tree import BYTES
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 SHARED, BESIDE = 220_000, 2048  # bytes of an SM that blocks share; of each for mbarriers and for the system
 WARP, SCHEDULERS = 32, 4  # threads; of an SM
 CLUSTERED = 128  # SMs in clusters of four or eight: parts of the chip have 16 or 18
+MUCH = 8  # times as large
 CYCLES = 1.755e9  # of an SM in a second
 
 
@@ -128,6 +130,8 @@ class TensorRates(NamedTuple):
     """Times as much, where rows are not multiples of 32 bytes."""
     overlap: float = 3.182
     """How well copies, multiplications and latency overlap: the exponent of a norm."""
+    hinted: float = 0.96
+    """Times as long, where the L2 cache gives up first what is read once, and keeps the other operand."""
     whole: float = 2.028
     """The same for what all SMs move."""
 
@@ -178,6 +182,8 @@ class Counts:
     """Whether its rows are not multiples of 32 bytes."""
     persistent: bool
     stream_k: bool
+    hinted: int
+    """1 where the L2 cache gives up an operand first that is read once and is much larger; -1 where another; or 0."""
 
     @property
     def area(self) -> int:
@@ -201,7 +207,7 @@ def choose(schedules: Sequence[Schedule], **sizes: int) -> Schedule:
     """The schedule that takes least for these sizes, by waves of blocks."""
     listed = isinstance(schedules, Sequence) and schedules
     if not listed or not all(hasattr(one, "state") for one in schedules):
-        refuse_here("illegal-step", "`choose` is given no schedules, or something else", "`choose([s, t], m=512, ...)`")
+        illegal_here("`choose` is given no schedules, or something else", "`choose([s, t], m=512, ...)`")
     return min(schedules, key=lambda one: waves(one, sizes))
 
 
@@ -258,7 +264,7 @@ def _cycles(of: Counts, rates: TensorRates) -> float:
     start = rates.start + rates.thread * of.threads + rates.stage * of.stages
     start += rates.block * min(of.tiles / SMS, of.resident) + (rates.together if of.together > 1 else 0.0)
     memory = of.read / rates.read + of.written / rates.written * (rates.odd if of.is_odd else 1.0)
-    return start + _norm(rates.whole, busy, memory)
+    return (start + _norm(rates.whole, busy, memory)) * rates.hinted**of.hinted
 
 
 def _step(of: Counts, at_once: int, share: float, rates: TensorRates) -> float:
@@ -284,23 +290,21 @@ def _sum(one: Schedule) -> Reduce:  # noqa: RET503 - `refuse` does not return
     sums = [s for s in one.algorithm.statements if isinstance(s, Reduce)]
     if len(sums) == 1 and len(sums[0].over) == 1 and len(loads(sums[0])) == 2:
         return sums[0]
-    refuse_here(
-        "illegal-step", f"waves are counted for products of matrices, and `{one.algorithm.name}` is another algorithm"
-    )
+    illegal_here(f"waves are counted for products of matrices, and `{one.algorithm.name}` is another algorithm")
 
 
 def count(one: Schedule, sizes: Mapping[str, int]) -> Counts:
     """What a schedule has blocks do, for a product of these sizes."""
     state = one.state
     if state.unit == "tcgen05":
-        refuse_here("illegal-step", "waves were fitted to an H200, which does not have `tcgen05`")
+        illegal_here("waves were fitted to an H200, which does not have `tcgen05`")
     sizes = {**sizes, **one.sizes}
     if missing := [name for name in one.algorithm.sizes if name not in sizes]:
-        refuse_here("illegal-step", f"how large is {quoted(missing)}?", "`choose(kinds, m=512, n=512, k=512)`")
+        illegal_here(f"how large is {quoted(missing)}?", "`choose(kinds, m=512, n=512, k=512)`")
     axis, operands = _sum(one).over[0], loads(_sum(one))
     mapped = [state.part(name) for name in state.blocks]
     if len(mapped) < 2 or len(state.parts[axis]) < 2:
-        refuse_here("illegal-step", "waves are counted where blocks have tiles of the result, and the sum is tiled")
+        illegal_here("waves are counted where blocks have tiles of the result, and the sum is tiled")
     rows, columns = (part.weight for part in mapped[-2:])
     tiles = [
         -(-state.extent(p.axis).value(sizes) // (p.weight * together)) * together
@@ -349,7 +353,18 @@ def count(one: Schedule, sizes: Mapping[str, int]) -> Counts:
         is_odd=any(_row(one, sizes) % SECTOR for one in results),
         persistent=state.persistent,
         stream_k=state.stream_k,
+        hinted=_hinted(state, arrays, sizes),
     )
+
+
+def _hinted(state: State, arrays: Sequence[Array], sizes: Mapping[str, int]) -> int:
+    """Whether an operand that the L2 cache gives up first is read once, and is much larger than the other."""
+    for one, other in permutations(arrays):
+        if state.policies.get(one.name) == "evict_first":
+            again = [p for p in map(state.part, state.blocks) if p.axis not in state.indexing(one.name)]
+            once = all(state.iterations(p.name, sizes) <= state.together(p.name) for p in again)
+            return 1 if once and _bytes(one, sizes) >= MUCH * _bytes(other, sizes) else -1
+    return 0
 
 
 def _bytes(array: Array, sizes: Mapping[str, int]) -> int:

@@ -10,7 +10,7 @@ from ptxlab.schedule.state import MOST_BLOCK_PARTS, State
 def blocks(state: State, *loops: str) -> State:
     """The last loop changes from a block to the next."""
     if not loops and not state.tiled:
-        state.refuse("illegal-step", "`blocks` is given no loop", '`blocks("i", "j")`, or `tile(i=128).blocks()`')
+        state.illegal("`blocks` is given no loop", '`blocks("i", "j")`, or `tile(i=128).blocks()`')
     names = [state.named(loop)[0] for loop in loops] or list(state.tiled)
     for name in names:
         part = state.part(name)
@@ -24,7 +24,5 @@ def blocks(state: State, *loops: str) -> State:
     found = (*state.blocks, *names)
     if len(found) > MOST_BLOCK_PARTS:
         said = f"{len(found)} loops are run by blocks, a grid has {MOST_BLOCK_PARTS} dimensions"
-        state.refuse(
-            "illegal-step", said, "leave one to threads or to each block, or make two dimensions of the arrays one"
-        )
+        state.illegal(said, "leave one to threads or to each block, or make two dimensions of the arrays one")
     return replace(state, blocks=found, tiled=())

@@ -15,9 +15,9 @@ def evict_first(state: State, *arrays: str) -> State:
 def with_policy(state: State, arrays: tuple[str, ...], policy: str) -> State:
     """Accesses to arrays have a cache policy; the last one that an array is given counts."""
     if not arrays:
-        state.refuse("illegal-step", f"`{policy}` is given no array", f'`{policy}("x")`')
+        state.illegal(f"`{policy}` is given no array", f'`{policy}("x")`')
     for array in arrays:
         if array not in state.algorithm.arrays:
             said = f"there is no array `{array!s:.40}`"
-            state.refuse("illegal-step", said, f"arrays are {quoted(state.algorithm.arrays)}")
+            state.illegal(said, f"arrays are {quoted(state.algorithm.arrays)}")
     return replace(state, policies={**state.policies, **dict.fromkeys(arrays, policy)}, tiled=())

@@ -14,11 +14,11 @@ from ptxlab.schedule.steps.cluster import MOST_BLOCKS
 def multicast(state: State, array: str, blocks: int = 2) -> State:
     """Blocks whose tiles are beside each other in the last loop that the array does not depend on form a cluster."""
     if not state.specialized:
-        state.refuse("illegal-step", "no warp of its own copies", "`specialize` first")
+        state.illegal("no warp of its own copies", "`specialize` first")
     if not state.group:
-        state.refuse("illegal-step", "tiles have no order", "`raster(8)` first")
+        state.illegal("tiles have no order", "`raster(8)` first")
     if state.cluster or state.pair > 1:
-        state.refuse("illegal-step", "there is a cluster already")
+        state.illegal("there is a cluster already")
     others = state.together()
     if not isinstance(blocks, int) or not 2 <= blocks <= MOST_BLOCKS // others:
         said = (
@@ -29,11 +29,11 @@ def multicast(state: State, array: str, blocks: int = 2) -> State:
         state.refuse("schedule-limit", f"{said}, expected 2 to {MOST_BLOCKS}")
     copied = [one.array for one in state.stages if one.at == state.pipeline.at]
     if array not in copied:
-        state.refuse("illegal-step", f"`{array}` is not copied by TMA", f"these are: {', '.join(copied)}")
+        state.illegal(f"`{array}` is not copied by TMA", f"these are: {', '.join(copied)}")
     parts = [name for name in state.blocks if state.part(name).axis not in state.indexing(array)]
     if not parts:
-        state.refuse("illegal-step", f"no two blocks read the same of `{array}`")
+        state.illegal(f"no two blocks read the same of `{array}`")
     if any(parts[-1] == one.part for one in state.multicast):
-        state.refuse("illegal-step", f"blocks of a cluster have tiles beside each other in `{parts[-1]}` already")
+        state.illegal(f"blocks of a cluster have tiles beside each other in `{parts[-1]}` already")
     made = MulticastCopy(array, blocks, parts[-1], others, len(state.steps))
     return replace(state, multicast=(*state.multicast, made), tiled=())

@@ -15,13 +15,13 @@ from ptxlab.schedule.statements import Applied, Expression, Let, Name, Number, R
 def online(state: State, axis: str) -> State:
     """Rescale the sums over an axis as its maximum grows; what is left of the axis after `tile` is done at once."""
     if state.online is not None:
-        state.refuse("illegal-step", f"`{state.online.axis}` is one pass already")
+        state.illegal(f"`{state.online.axis}` is one pass already")
     part = state.part(state.named(axis)[0])
     axis = part.axis
     if axis not in state.algorithm.reduced:
-        state.refuse("illegal-step", f"`{axis}` is not reduced over")
+        state.illegal(f"`{axis}` is not reduced over")
     if part.number or state.stages or state.tensors:
-        state.refuse("illegal-step", f"the outer part of `{axis}` is mapped, or data is staged", "`online` before that")
+        state.illegal(f"the outer part of `{axis}` is mapped, or data is staged", "`online` before that")
     found = _found(state, axis)
     _check_rest(state, found)
     return replace(state, online=found, tiled=())
@@ -37,11 +37,11 @@ def _found(state: State, axis: str) -> Online:  # noqa: RET503 - `refuse` does n
             if isinstance(one, Let) and axis in one.axes and top.name in names(one):
                 matched = _exponent(state, one.value, top.name)
                 if matched is None:
-                    state.refuse("illegal-step", f"`{one.name}` is not an exponential relative to `{top.name}`", _HELP)
+                    state.illegal(f"`{one.name}` is not an exponential relative to `{top.name}`", _HELP)
                 value, factor = matched
                 sums = tuple(s.name for s in statements if isinstance(s, Reduce) and one.name in names(s))
                 return Online(axis, top.name, one.name, value, factor, sums, len(state.steps))
-    state.refuse("illegal-step", f"no number is an exponential relative to a maximum over `{axis}`", _HELP)
+    state.illegal(f"no number is an exponential relative to a maximum over `{axis}`", _HELP)
 
 
 _HELP = "`top = max(s for j in range(n))`, and in a loop over `j`: `p = exp(s - top)` or `p = exp((s - top) * scale)`"
@@ -86,7 +86,7 @@ def _check_rest(state: State, found: Online) -> None:
 
 
 def _refuse(state: State, one: Statement, said: str) -> None:
-    state.refuse("illegal-step", f"line {one.line} of `{state.algorithm.name}`: {said}", "this needs a second pass")
+    state.illegal(f"line {one.line} of `{state.algorithm.name}`: {said}", "this needs a second pass")
 
 
 def _is_scaled(one: Reduce, found: Online) -> bool:

@@ -15,18 +15,18 @@ COLUMNS = 32  # it has a multiple of these: each block has rows of B for half of
 def pair(state: State) -> State:
     """The first block issues `cta_group::2`, which reads what both have; each has its rows in its tensor memory."""
     if state.unit != "tcgen05":
-        state.refuse("illegal-step", "two blocks multiply together by `tcgen05`", '`tensorize("tcgen05")` first')
+        state.illegal("two blocks multiply together by `tcgen05`", '`tensorize("tcgen05")` first')
     if state.multicast:
-        state.refuse("illegal-step", "there is a cluster already")
+        state.illegal("there is a cluster already")
     tensor, columns = state.tensors[0], state.tensor_columns
     rows = state.of_block(tensor.rows)
     if rows != LANES or columns % COLUMNS or columns > MOST_COLUMNS:
         said = f"a block has {rows} x {columns // (rows // LANES)} of `{tensor.sum}`"
         help = f"`tile({tensor.rows}={LANES}, {tensor.columns}=...)` with a multiple of {COLUMNS} columns"
-        state.refuse("illegal-step", f"{said}, and one of a pair has {LANES} rows and up to {MOST_COLUMNS}", help)
+        state.illegal(f"{said}, and one of a pair has {LANES} rows and up to {MOST_COLUMNS}", help)
     right = next(load for load in state.loads if load.array == tensor.right)
     if right.index[-1] != Linear.of(tensor.depth):
         said = f"`{tensor.right}` has rows along `{tensor.columns}`, of which each block would have a half"
-        state.refuse("illegal-step", said, f"a pair reads `{tensor.right}` by rows along `{tensor.depth}`")
+        state.illegal(said, f"a pair reads `{tensor.right}` by rows along `{tensor.depth}`")
     made = multicast(state, tensor.right, 2)
     return replace(made, multicast=tuple(replace(one, is_pair=True) for one in made.multicast))

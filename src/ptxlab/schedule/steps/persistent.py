@@ -10,13 +10,11 @@ from ptxlab.schedule.state import State
 def persistent(state: State) -> State:
     """As many blocks as there are SMs, each for every so many tiles."""
     if not state.specialized:
-        state.refuse(
-            "illegal-step", "no warp of its own copies: tiles of a block would share memory", "`specialize` first"
-        )
+        state.illegal("no warp of its own copies: tiles of a block would share memory", "`specialize` first")
     if state.cluster:
-        state.refuse("illegal-step", "blocks of a cluster compute one tile together, and are over then")
+        state.illegal("blocks of a cluster compute one tile together, and are over then")
     if state.persistent:
-        state.refuse("illegal-step", "a block computes tile after tile already")
+        state.illegal("a block computes tile after tile already")
     if not state.group:
-        state.refuse("illegal-step", "tiles have no order", "`raster(8)` first")
+        state.illegal("tiles have no order", "`raster(8)` first")
     return replace(state, persistent=True, tiled=())

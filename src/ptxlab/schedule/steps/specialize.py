@@ -13,10 +13,10 @@ from ptxlab.schedule.state import MOST_THREADS, State
 def specialize(state: State) -> State:
     """Each stage has one mbarrier for when it is full, and one for when it has been read."""
     if state.pipeline.by != "tma":
-        state.refuse("illegal-step", "no copies are by TMA", '`pipeline(by="tma")` first')
+        state.illegal("no copies are by TMA", '`pipeline(by="tma")` first')
     if state.specialized:
-        state.refuse("illegal-step", "a warp of its own copies already")
+        state.illegal("a warp of its own copies already")
     made = replace(state, specialized=True, tiled=())
     if state.thread_count % 32 or made.launched > MOST_THREADS:
-        state.refuse("illegal-step", f"{state.thread_count} threads compute, expected whole warps, and less of them")
+        state.illegal(f"{state.thread_count} threads compute, expected whole warps, and less of them")
     return made

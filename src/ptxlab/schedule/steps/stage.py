@@ -31,36 +31,34 @@ def stage(
     a warpgroup has memory for so many `slots` of them, or for all of its tile.
     """
     if in_ not in SPACES:
-        state.refuse("illegal-step", f"there is no stage in {in_!r:.40}", '`in_="shared"` or `in_="registers"`')
+        state.illegal(f"there is no stage in {in_!r:.40}", '`in_="shared"` or `in_="registers"`')
     if not arrays:
-        state.refuse("illegal-step", "`stage` is given no array", '`stage("a", in_="shared")`')
+        state.illegal("`stage` is given no array", '`stage("a", in_="shared")`')
     if in_ == "registers" and (transposed or pad):
-        state.refuse("illegal-step", "registers have no layout", "`transposed` and `pad` are for shared memory")
+        state.illegal("registers have no layout", "`transposed` and `pad` are for shared memory")
     if swizzle and (swizzle not in SWIZZLES or pad or transposed):
         said = (
             f"there is no swizzle {swizzle!r:.40}"
             if swizzle not in SWIZZLES
             else "rows that are swizzled are as they are"
         )
-        state.refuse("illegal-step", said, '`swizzle="128B"`, without `pad` and `transposed`')
+        state.illegal(said, '`swizzle="128B"`, without `pad` and `transposed`')
     if not isinstance(pad, int) or pad < 0:
-        state.refuse("illegal-step", f"rows are {pad!r:.40} elements longer")
+        state.illegal(f"rows are {pad!r:.40} elements longer")
     for array in arrays:
         if array in state.algorithm.outputs and state.tensors:
             state = _result(state, Stage(array, in_, at or "", transposed, pad, swizzle, len(state.steps), slots))
             continue
         check(state, array)
         if in_ == "registers" and array in state.operands:
-            state.refuse("illegal-step", f"tensor cores read `{array}` from shared memory")
+            state.illegal(f"tensor cores read `{array}` from shared memory")
         if any(one.array == array and one.space == in_ for one in state.stages):
-            state.refuse("illegal-step", f"`{array}` is staged in {in_} already")
+            state.illegal(f"`{array}` is staged in {in_} already")
         if transposed and len(state.algorithm.arrays[array].extents) < 2:
-            state.refuse("illegal-step", f"`{array}` has one dimension")
+            state.illegal(f"`{array}` has one dimension")
         chosen = default(state, array, in_) if at is None else "" if at == "" else state.named(at)[0]
         if chosen and state.part(chosen).role != "serial":
-            state.refuse(
-                "illegal-step", f'`{chosen}` is run by {state.part(chosen).role}s: stage in a loop, or at `""`'
-            )
+            state.illegal(f'`{chosen}` is run by {state.part(chosen).role}s: stage in a loop, or at `""`')
         made = Stage(array, in_, chosen, transposed, pad, swizzle, len(state.steps))
         state = replace(state, stages=(*state.stages, made), tiled=())
     return state
@@ -69,11 +67,11 @@ def stage(
 def _result(state: State, made: Stage) -> State:
     """An array that is written: what tensor cores have computed of it goes to shared memory first."""
     if made.space != "shared" or made.at or made.pad or made.transposed:
-        state.refuse("illegal-step", f"`{made.array}` is written, from boxes in shared memory", '`swizzle="128B"`')
+        state.illegal(f"`{made.array}` is written, from boxes in shared memory", '`swizzle="128B"`')
     if any(one.array == made.array for one in state.results):
-        state.refuse("illegal-step", f"`{made.array}` is staged already")
+        state.illegal(f"`{made.array}` is staged already")
     if not isinstance(made.slots, int) or made.slots < 0:
-        state.refuse("illegal-step", f"`slots` is {made.slots!r:.40}, expected a number of boxes")
+        state.illegal(f"`slots` is {made.slots!r:.40}, expected a number of boxes")
     state.needs("copies from shared memory by TMA need", 90)
     return replace(state, results=(*state.results, made), tiled=())
 
@@ -82,13 +80,13 @@ def check(state: State, array: str) -> None:
     """Refuse what is not an array that is read, and one that is written too."""
     if not isinstance(array, str) or array not in state.algorithm.arrays:
         said = f"there is no array `{array!s:.40}`"
-        state.refuse("illegal-step", said, f"arrays are {quoted(state.algorithm.arrays)}")
+        state.illegal(said, f"arrays are {quoted(state.algorithm.arrays)}")
     if array in state.algorithm.outputs:
-        state.refuse("illegal-step", f"`{array}` is written", "what is read is staged")
+        state.illegal(f"`{array}` is written", "what is read is staged")
     if state.algorithm.arrays[array].element == "s32":
-        state.refuse("illegal-step", f"`{array}` has indices, which are read where they are used")
+        state.illegal(f"`{array}` has indices, which are read where they are used")
     if not any(load.array == array for load in state.loads):
-        state.refuse("illegal-step", f"`{array}` is not read")
+        state.illegal(f"`{array}` is not read")
 
 
 def default(state: State, array: str, space: str) -> str:

@@ -34,14 +34,14 @@ def tensorize(state: State, unit: str, rows: str = "") -> State:
     over rows. Few rows of a result need not fill 64 or 128 of an instruction, which has any multiple of 8 columns.
     """
     if unit not in UNITS:
-        state.refuse("illegal-step", f"there is no unit {unit!r:.40}", "`mma.sync`, `wgmma` or `tcgen05`")
+        state.illegal(f"there is no unit {unit!r:.40}", "`mma.sync`, `wgmma` or `tcgen05`")
     if state.target != TARGET.get(unit, state.target):
-        state.refuse("illegal-step", f"`{unit}` needs the target `{TARGET[unit]}`, and this one is `{state.target}`")
+        state.illegal(f"`{unit}` needs the target `{TARGET[unit]}`, and this one is `{state.target}`")
     assert state.target in TARGETS
     if state.tensors:
-        state.refuse("illegal-step", "tensor cores compute a sum already")
+        state.illegal("tensor cores compute a sum already")
     if any(one.space == "shared" for one in state.stages):
-        state.refuse("illegal-step", "data is staged already", "`tensorize` before `stage`")
+        state.illegal("data is staged already", "`tensorize` before `stage`")
     tensor = _product(state, unit, rows)
     _check_tiles(state, tensor)
     if unit == "tcgen05":
@@ -57,7 +57,7 @@ def tensorize(state: State, unit: str, rows: str = "") -> State:
 def _in_tensor_memory(state: State, tensor: Tensor) -> State:
     """Cut loops as tensor memory is: a thread has a lane of it, which is a row, and loads some columns at once."""
     if state.online is not None:
-        state.refuse("illegal-step", "`tcgen05` computes no sums that are rescaled", "`wgmma` does, on `sm_90a`")
+        state.illegal("`tcgen05` computes no sums that are rescaled", "`wgmma` does, on `sm_90a`")
     columns = state.count(state.parts[tensor.columns][-1]) or 0
     state, _ = cut(state, tensor.rows, LANES)
     lane = state.parts[tensor.rows][-1]
@@ -91,14 +91,14 @@ def _second(state: State, first: Tensor, lane: str) -> State:
         wanted = (Linear.of(first.columns), Linear.of(columns[0] if columns else ""))
         if first.columns != state.online.axis or right.index[-2:] != wanted:
             said = f"tensor cores compute `{name}` of rows of `{right.array}` over `{state.online.axis}`"
-            state.refuse("illegal-step", said)
+            state.illegal(said)
         tile = 8 * (state.count(state.parts[first.columns][-3]) or 1)
         if tile % (DEPTH // 2):
             said = f"tensor cores add up {DEPTH // 2} iterations of `{first.columns}` at a time in `{name}`"
-            state.refuse("illegal-step", f"{said}, and a tile has {tile}", f"`tile({first.columns}={2 * DEPTH})` last")
+            state.illegal(f"{said}, and a tile has {tile}", f"`tile({first.columns}={2 * DEPTH})` last")
         element = state.algorithm.arrays[right.array].element
         if element not in ("f16", "bf16"):
-            state.refuse("illegal-step", f"tensor cores compute no sum of `{right.array}`: it is of {element}")
+            state.illegal(f"tensor cores compute no sum of `{right.array}`: it is of {element}")
         made = Tensor(
             first.unit, name, "", right.array, first.rows, columns[0], first.columns, len(state.steps), weight
         )
@@ -141,8 +141,7 @@ def _product(state: State, unit: str, rows: str) -> Tensor:  # noqa: RET503 - `r
         if isinstance(found, Tensor):
             return found
         reasons.append(f"`{one.name}` {found}")
-    state.refuse(
-        "illegal-step",
+    state.illegal(
         "tensor cores compute no sum of this algorithm: " + ("; ".join(reasons) or "there is none"),
         "they compute `sum(a[i, x] * b[x, j] for x in range(k))` of `f16` or `bf16`, or of fewer bits by rows",
     )
@@ -199,7 +198,7 @@ def _check_tiles(state: State, tensor: Tensor) -> None:
     for axis, every in ((tensor.rows, ROWS[tensor.unit]), (tensor.depth, depth)):
         _check_multiple(state, tensor, axis, every)
         if axis == tensor.depth and any(p.role not in ("serial", "cluster") for p in state.parts[axis]):
-            state.refuse("illegal-step", f"`{axis}` is run by threads or blocks")
+            state.illegal(f"`{axis}` is run by threads or blocks")
 
 
 def _check_columns(state: State, tensor: Tensor) -> None:
@@ -217,8 +216,7 @@ def _check_multiple(state: State, tensor: Tensor, axis: str, every: int) -> None
     count = state.count(part)
     if part.role != "serial" or count is None or count % every:
         said = f"`{part.name}` is run by {part.role}s" if part.role != "serial" else f"there are {count}"
-        state.refuse(
-            "illegal-step",
+        state.illegal(
             f"a {who} multiplies a multiple of {every} iterations of `{axis}` at a time: {said}",
             f"`tile({axis}={every * (4 if axis == tensor.depth else 2)})` last, and leave that to each {who}",
         )

@@ -10,7 +10,7 @@ from ptxlab.schedule.state import MOST_THREADS, State
 def threads(state: State, *loops: str) -> State:
     """The last loop changes from a thread to the next. A reduction over such a loop is combined among threads."""
     if not loops and not state.tiled:
-        state.refuse("illegal-step", "`threads` is given no loop", '`threads("i", "j")`, or `tile(i=8).threads()`')
+        state.illegal("`threads` is given no loop", '`threads("i", "j")`, or `tile(i=8).threads()`')
     names = [state.named(loop)[0] for loop in loops] or list(state.tiled)
     for name in names:
         part = state.part(name)

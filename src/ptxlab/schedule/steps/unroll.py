@@ -10,11 +10,11 @@ from ptxlab.schedule.state import State
 def unroll(state: State, *loops: str) -> State:
     """Loops that index registers are unrolled without being asked."""
     if not loops:
-        state.refuse("illegal-step", "`unroll` is given no loop", '`unroll("x.1")`')
+        state.illegal("`unroll` is given no loop", '`unroll("x.1")`')
     for name in (name for loop in loops for name in state.named(loop)):
         part = state.part(name)
         if part.role != "serial":
-            state.refuse("illegal-step", f"`{name}` is run by {part.role}s")
+            state.illegal(f"`{name}` is run by {part.role}s")
         if state.count(part) is None:
             state.refuse(
                 "unknown-extent", f"`{name}` has {state.extent(part.axis)} iterations", f"tile `{part.axis}` first"

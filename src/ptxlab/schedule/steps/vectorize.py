@@ -19,15 +19,13 @@ def vectorize(state: State, *arguments: str | int) -> State:
     """
     *arrays, width = arguments or (0,)
     if not arrays or not isinstance(width, int) or width not in WIDTHS:
-        state.refuse(
-            "illegal-step", "`vectorize` takes arrays and a width of 2, 4, 8 or 16", '`vectorize("a", "c", 4)`'
-        )
+        state.illegal("`vectorize` takes arrays and a width of 2, 4, 8 or 16", '`vectorize("a", "c", 4)`')
     for array in map(str, arrays):
         if array not in state.algorithm.outputs:
             check(state, array)
         found = state.algorithm.arrays[array]
         if width * BYTES[found.element] > 16:
-            state.refuse("illegal-step", f"{width} of `{found.element}` are more than the 16 bytes of one access")
+            state.illegal(f"{width} of `{found.element}` are more than the 16 bytes of one access")
         state = replace(state, vectors={**state.vectors, array: width}, vector_step=len(state.steps), tiled=())
         multiplied = array in state.operands
         staged = multiplied or any(one.array == array for one in state.stages)
@@ -54,8 +52,7 @@ def around(state: State, array: str) -> str:
                 if state.part(n).axis in last and state.part(n).number == len(state.parts[state.part(n).axis]) - 1
             ]
             if not inner or state.count(state.part(inner[0])) is None:
-                state.refuse(
-                    "illegal-step",
+                state.illegal(
                     f"no loop of a fixed number of iterations has neighbouring elements of `{array}` in it",
                     f"tile `{min(last)}`, and leave the innermost part to each thread",
                 )
