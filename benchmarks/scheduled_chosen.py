@@ -1,12 +1,12 @@
 """How good the schedules are that `choose` takes: what was measured at random sizes, judged without a GPU.
 
-    python benchmarks/scheduled_chosen.py [FILE ...] [--fit 2000]
+    python benchmarks/scheduled_chosen.py [FILE ...] [--fit 2000] [--beside "by hand"]
 
-Of the products of f32 and bf16 matrices in FILE, of which those in `evidence/scheduled_*gemm_judged.json` and `_fresh`
-are taken where none is named: how much of cuBLAS's speed the chosen schedule has, how much the best one, and how much
-of the best the chosen one; for every second size, to which `ptxlab.schedule.waves` was fitted for those in `_judged`,
-for the others, and for all. `--fit` tries so many random changes of the rates, and prints those that choose best for
-every second size of the FILEs.
+Of the products of f32 and bf16 matrices in FILE, of which those in `evidence/scheduled_*gemm_fresh.json` and
+`scheduled_gemm_judged.json` are taken where none is named: how much of cuBLAS's speed the chosen schedule has, how much
+the best one, and how much of the best the chosen one; for every second size, for the others, and for all. `--beside`
+is `by hand` for `ptxlab.kernels.matmul`. `--fit` tries so many random changes of the rates, and prints those that
+choose best for every second size of the FILEs.
 """
 
 from __future__ import annotations
@@ -30,11 +30,7 @@ from ptxlab.schedule.waves import RATES, TENSOR_RATES, Counts, Rates, TensorRate
 AllRates = tuple[Rates, TensorRates]
 
 EVIDENCE = Path(__file__).parent.parent / "evidence"
-JUDGED = [
-    EVIDENCE / f"scheduled_{product}_{sizes}.json"
-    for product in ("tensor_gemm", "gemm")
-    for sizes in ("judged", "fresh")
-]
+JUDGED = [EVIDENCE / f"scheduled_{name}.json" for name in ("tensor_gemm_fresh", "gemm_judged", "gemm_fresh")]
 DEFAULT = (RATES, TENSOR_RATES)
 SCHEDULES: dict[str, Mapping[str, Schedule]] = {
     "f32": of_threads.PRODUCT.tiles,
@@ -47,7 +43,7 @@ NEAR = 0.15  # by how much, as a logarithm, those are slower whose times matter
 
 @dataclass(frozen=True)
 class Measured:
-    """The times of schedules at one size, in microseconds, and that of cuBLAS."""
+    """The times of schedules at one size, in microseconds, and that of a library."""
 
     type: str
     sizes: Mapping[str, int]
@@ -56,7 +52,7 @@ class Measured:
     counts: Mapping[str, Counts]
 
 
-def read(file: Path) -> list[Measured]:
+def read(file: Path, beside: str = BASELINES[0]) -> list[Measured]:
     """What was measured at random sizes."""
     found = []
     for row in json.loads(file.read_text())["rows"]:
@@ -66,7 +62,7 @@ def read(file: Path) -> list[Measured]:
             times = {name: medians[name] for name in SCHEDULES[type] if name in medians}  # some are made no more
             sizes = {size: row[size] for size in "mnk"}
             counts = {name: count(SCHEDULES[type][name], sizes) for name in times}
-            found.append(Measured(type, sizes, times, medians[BASELINES[0]], counts))
+            found.append(Measured(type, sizes, times, medians[beside], counts))
     return found
 
 
@@ -76,7 +72,7 @@ def said(one: Measured, rates: AllRates) -> dict[str, float]:
 
 
 def judged(one: Measured, rates: AllRates) -> tuple[float, float, float]:
-    """The chosen and the best beside cuBLAS, and the chosen beside the best."""
+    """The chosen and the best beside the library, and the chosen beside the best."""
     best, counted = min(one.times.values()), said(one, rates)
     chosen = one.times[min(counted, key=lambda name: counted[name])]
     return one.library / chosen, one.library / best, best / chosen
@@ -118,8 +114,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", type=Path, nargs="*", default=JUDGED)
     parser.add_argument("--fit", type=int, default=0)
+    parser.add_argument("--beside", choices=BASELINES, default=BASELINES[0])
     given = parser.parse_args()
-    measured = {file: read(file) for file in given.files}
+    measured = {file: read(file, given.beside) for file in given.files}
     rates = dict.fromkeys(SCHEDULES, DEFAULT)
     for type in {each[0].type for each in measured.values()} if given.fit else ():
         rates[type] = fit([one for each in measured.values() for one in each[::2] if one.type == type], given.fit)
@@ -127,7 +124,7 @@ def main() -> None:
         for what, some in {"fitted": each[::2], "others": each[1::2], "all": each}.items():
             columns = zip(*(judged(one, rates[one.type]) for one in some), strict=True)
             chosen, best, both = (math.exp(statistics.mean(map(math.log, column))) for column in columns)
-            ratios = f"{chosen:.3f} of cuBLAS, best {best:.3f}; {both:.3f} of the best"
+            ratios = f"{chosen:.3f} of {given.beside}, best {best:.3f}; {both:.3f} of the best"
             print(f"{each[0].type} {what:6} {len(some)} sizes: {ratios}")
 
 
