@@ -5,9 +5,9 @@
 - `state`, `steps`: what is decided, and how; a step is a file.
 - `tree`, `plan`, `staging`: the tree of loops and copies that follows; `walk`: how threads share copies; `synchronize`:
   barriers, derived.
-- `emit`, `loops`, `copies`, `operands`, `numbers`, `computing`, `online`, `exchange`, `pieces`: the tree as a kernel
-  of `ptxlab.author`; `writing` is what these share, with `address`, `elements` and `expressions`.
-- `tensor`, `lanes`, `tensor_memory`, `scaled`, `asynchronous`: tensor cores, what becomes of their results, scale
+- `emit`, `loops`, `copies`, `operands`, `computing`, `online`, `exchange`, `pieces`: the tree as a kernel of
+  `ptxlab.author`; `writing` is what these share, with `address`, `elements` and `expressions`.
+- `tensor`, `results`, `tensor_memory`, `scaled`, `asynchronous`: tensor cores, what becomes of their results, scale
   factors, copies by TMA and what waits.
 - `scheduling`: what a user holds; `launching`: a kernel for arrays; `checking`: whether it is right; `search`: numbers
   that are left open; `waves`: which of several schedules a product gets.

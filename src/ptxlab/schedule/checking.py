@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ptxlab.measure.data import Host
 from ptxlab.schedule.launching import arguments_of, launch_of
 from ptxlab.schedule.reference import compute
 from ptxlab.schedule.state import refuse_here
-from ptxlab.schedule.statements import Algorithm, loads
+from ptxlab.schedule.statements import Algorithm, Applied, Expression, Let, Name, Statement, loads
 from ptxlab.schedule.tree import BYTES
 
 if TYPE_CHECKING:
@@ -63,3 +64,27 @@ def _refuse_wrong(schedule: Schedule, what: str, sizes: Mapping[str, int]) -> No
 
 def _is_read(algorithm: Algorithm, name: str) -> bool:
     return any(load.array == name for one in algorithm.statements for load in loads(one))
+
+
+def plain_algorithm(algorithm: Algorithm) -> Algorithm:
+    """The algorithm as one thread computes it: without numbers for each iteration of a sum, and with sums innermost."""
+    reduced = algorithm.reduced
+    lets = {s.name: s.value for s in algorithm.statements if isinstance(s, Let) and reduced & set(s.axes)}
+    statements = [_inlined(one, lets) for one in algorithm.statements if getattr(one, "name", "") not in lets]
+    axes = {axis: algorithm.axes[axis] for axis in sorted(algorithm.axes, key=lambda axis: axis in reduced)}
+    return replace(algorithm, statements=tuple(statements), axes=axes)
+
+
+def _inlined(one: Statement, lets: Mapping[str, Expression]) -> Statement:
+    def of(value: Expression) -> Expression:
+        match value:
+            case Name(name) if name in lets:
+                return of(lets[name])
+            case Applied(name, operands):
+                return Applied(name, tuple(map(of, operands)))
+        return value
+
+    changed: dict[str, Any] = {"value": of(one.value)}
+    if (condition := getattr(one, "condition", None)) is not None:
+        changed["condition"] = of(condition)
+    return replace(one, **changed)

@@ -19,9 +19,9 @@ from ptxlab.schedule.asynchronous import (
     write_prefetch,
     write_ready,
 )
+from ptxlab.schedule.computing import write_spread
 from ptxlab.schedule.copies import portions
 from ptxlab.schedule.elements import ELEMENTS, synchronize_cluster
-from ptxlab.schedule.lanes import write_spread
 from ptxlab.schedule.loops import write_body
 from ptxlab.schedule.pieces import Pieces, workspace_of
 from ptxlab.schedule.scaled import factors_of

@@ -14,7 +14,7 @@ from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Below, Value
 from ptxlab.schedule.elements import shared_address, store_bits, synchronize_cluster
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.numbers import each, key_of
+from ptxlab.schedule.operands import each, key_of
 from ptxlab.schedule.statements import Reduce, Store
 from ptxlab.schedule.synchronize import BLOCK
 from ptxlab.schedule.tensor_memory import wait

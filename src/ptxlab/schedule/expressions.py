@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ptxlab.author import f32
+from ptxlab.author import f32, s32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Addresses, Value
+from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.statements import Applied, Expression, Index, Load, Name, Number
 
 LOG2_E, LN_2 = 1.4426950408889634, 0.6931471805599453
@@ -63,16 +64,12 @@ def _compare(
     sides = [_whole(one) for one in (left, right)]
     if all(one is not None for one in sides):
         first, second = (addresses.value(addresses.plan.index(one)) for one in sides if one is not None)
-        from ptxlab.author import s32
-
         return emit(f"setp.{name}.s32", [s32(first) if isinstance(first, int) else first, second])
     return emit(f"setp.{name}.f32", [register(of(left)), of(right)])
 
 
 def _whole(value: Expression) -> Any:
     """An index or a whole number as a sum."""
-    from ptxlab.schedule.linear import Linear
-
     if isinstance(value, Index):
         return value.value
     if isinstance(value, Number) and value.value.is_integer():

@@ -11,7 +11,7 @@ from ptxlab.author import f32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.expressions import LOG2_E, register
-from ptxlab.schedule.numbers import expression, key_of, number, statement_of
+from ptxlab.schedule.operands import expression, key_of, number, statement_of
 from ptxlab.schedule.state import Online
 from ptxlab.schedule.statements import Name, Number, Reduce
 from ptxlab.schedule.writing import Writing

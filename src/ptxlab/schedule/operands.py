@@ -1,15 +1,18 @@
-"""What statements read: elements of global memory, of shared memory, or kept in registers; where they are masked."""
+"""What statements read: elements of global memory, of shared memory, or in registers, and numbers that they made."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import product
 
+from ptxlab.author.emit import emit
 from ptxlab.schedule.address import READ, Below, Value
 from ptxlab.schedule.copies import starts_inside
 from ptxlab.schedule.elements import load_numbers
+from ptxlab.schedule.expressions import write_expression
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.statements import Load
+from ptxlab.schedule.statements import Expression, Let, Load, Reduce
 from ptxlab.schedule.tree import Buffer, Keep, reads
 from ptxlab.schedule.writing import Writing
 
@@ -113,3 +116,44 @@ def element(w: Writing, load: Load) -> Value:
         axes = {axis for one in load.index for axis in w.plan.axes_of(one)}
         w.loaded[load] = load_elements(w, load.array, index, 1, [*limits, *w.addresses.outside(axes)])[0]
     return w.loaded[load]
+
+
+def key_of(w: Writing, one: Let | Reduce) -> tuple[str, tuple[int, ...]]:
+    """The register of a number, for the iterations of unrolled loops that are being written."""
+    names = [name for name in w.state.serial(one.axes) if name in w.plan.unrolled]
+    return one.name, tuple(w.addresses.numbers[name] for name in names)
+
+
+def statement_of(w: Writing, name: str) -> Let | Reduce:
+    """The statement that makes a number."""
+    return next(s for s in w.algorithm.statements if isinstance(s, (Let, Reduce)) and s.name == name)
+
+
+def expression(w: Writing, value: Expression) -> Value:
+    """A register, a predicate, or a Python number."""
+    return write_expression(value, w.addresses, partial(number, w), partial(element, w))
+
+
+def each(w: Writing, loops: Sequence[str]) -> Iterator[int]:
+    """Number the iterations of unrolled loops that are not being written, as if they were."""
+    inner = [loop for loop in loops if loop not in w.addresses.numbers and loop in w.plan.unrolled]
+    counts = [range(w.state.count(w.state.part(loop)) or 1) for loop in inner]
+    for number, numbers in enumerate(product(*counts)):
+        w.addresses.numbers.update(zip(inner, numbers, strict=True))
+        yield number
+        for loop in inner:
+            del w.addresses.numbers[loop]
+
+
+def holding(w: Writing, limits: Sequence[Below], condition: Expression | None) -> Value | None:
+    """The predicate that all limits and a condition hold; None where there are none."""
+    when = w.addresses.predicate(limits)
+    if condition is None:
+        return when
+    holds = expression(w, condition)
+    return holds if when is None else emit("and.pred", [when, holds])
+
+
+def number(w: Writing, name: str) -> Value:
+    """A parameter, or what a statement has made."""
+    return w.values[name] if name in w.values else w.made[key_of(w, statement_of(w, name))]

@@ -222,10 +222,9 @@ def _check_sizes(plan: Plan) -> None:
     """Refuse what a block or a thread cannot have."""
     state = plan.state
     most = SHARED_BYTES.get(state.target.rstrip("af"), 227) * 1024
-    kept = [(one.stage.array, one.bytes) for one in (*plan.buffers, *plan.results.values())]
-    used = sum(bytes for _, bytes in kept)
+    used = sum(bytes for _, bytes in plan.memory)
     if used > most:
-        text = " and ".join(f"`{array}` {bytes:,} bytes" for array, bytes in kept)
+        text = " and ".join(f"`{array}` {bytes:,} bytes" for array, bytes in plan.memory)
         state.refuse("schedule-limit", f"{text} of shared memory: {used - most:,} more than a block can have")
     for node, path in walk(plan.tree):
         written = [loop.part for loop in path if loop.part.name in plan.unrolled]

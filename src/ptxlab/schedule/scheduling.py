@@ -35,12 +35,11 @@ from ptxlab.measure.data import Blank, Host
 from ptxlab.report import PtxError
 from ptxlab.report.nearest import nearest
 from ptxlab.schedule import steps
-from ptxlab.schedule.checking import check_function, check_numbers
+from ptxlab.schedule.checking import check_function, check_numbers, plain_algorithm
 from ptxlab.schedule.drawing import draw, draw_banks
 from ptxlab.schedule.emit import write_kernel
 from ptxlab.schedule.estimates import Estimates, estimates
 from ptxlab.schedule.launching import arguments_of, launch_of, multiples_of, unmapped
-from ptxlab.schedule.plain import plain_algorithm
 from ptxlab.schedule.plan import plan
 from ptxlab.schedule.scaled import refuse_scaled
 from ptxlab.schedule.search import Judge, Search, search

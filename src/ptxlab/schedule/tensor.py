@@ -19,7 +19,7 @@ from ptxlab.schedule.address import Value
 from ptxlab.schedule.copies import offset_in
 from ptxlab.schedule.elements import as_words
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.numbers import holding, statement_of
+from ptxlab.schedule.operands import holding, statement_of
 from ptxlab.schedule.scaled import copy_factors, packed, scales_at
 from ptxlab.schedule.state import LANES, Tensor
 from ptxlab.schedule.statements import Let, Reduce, loads

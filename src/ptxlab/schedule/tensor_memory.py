@@ -14,7 +14,7 @@ from ptxlab.author import b64, f32, ptx, u16, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.numbers import key_of
+from ptxlab.schedule.operands import key_of
 from ptxlab.schedule.state import LANES
 from ptxlab.schedule.statements import Reduce
 from ptxlab.schedule.synchronize import BLOCK

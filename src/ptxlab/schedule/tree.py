@@ -221,6 +221,12 @@ class Plan:
         return {buffer.stage.array: buffer for buffer in self.buffers if buffer.slots > 1}
 
     @property
+    def memory(self) -> list[tuple[str, int]]:
+        """Arrays, and bytes of shared memory that copies of them and boxes of results have."""
+        kept: list[Buffer | Result] = [*self.buffers, *self.results.values()]
+        return [(one.stage.array, one.bytes) for one in kept]
+
+    @property
     def described(self) -> list[str]:
         """The arrays that tensor maps describe."""
         return [*self.mapped, *self.results]

@@ -314,7 +314,7 @@ def count(one: Schedule, sizes: Mapping[str, int]) -> Counts:
     made = one.plan
     evenly = shared(made) is not None
     few = rows * columns <= 32 * state.thread_count and (evenly or not state.cluster)  # registers of a thread
-    used = sum(each.bytes for each in (*made.buffers, *made.results.values())) + (BESIDE if state.unit else 0)
+    used = sum(bytes for _, bytes in made.memory) + (BESIDE if state.unit else 0)
     kept = rows * columns // state.thread_count + OTHER_REGISTERS
     resident = REGISTERS // (kept * state.launched) if state.unit else (1024 if few else 512) // state.thread_count
     copies = sum(

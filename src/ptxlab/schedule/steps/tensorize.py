@@ -46,10 +46,10 @@ def tensorize(state: State, unit: str, rows: str = "") -> State:
     _check_tiles(state, tensor)
     if unit == "tcgen05":
         return _in_tensor_memory(state, tensor)
-    state, rows = _cut_rows(state, tensor)
+    state, own = _cut_rows(state, tensor)
     state, lane = _cut_columns(state, tensor)
     state = replace(
-        state, threads=(*state.threads, *rows, lane), tensors=(replace(tensor, lane=lane),), tiled=(), aliases={}
+        state, threads=(*state.threads, *own, lane), tensors=(replace(tensor, lane=lane),), tiled=(), aliases={}
     )
     return _second(state, tensor, lane) if state.online is not None else state
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptxlab.schedule.state import Stage, State
+from ptxlab.schedule.statements import loads
 from ptxlab.schedule.steps.stage import check
 from ptxlab.schedule.tree import BYTES
 
@@ -38,8 +39,6 @@ def vectorize(state: State, *arguments: str | int) -> State:
 
 def around(state: State, array: str) -> str:
     """The loop around the innermost parts of the axes that index the last dimension of an array."""
-    from ptxlab.schedule.statements import loads
-
     for one in state.algorithm.statements:
         last = {
             axis for load in loads(one) if load.array == array for axis in load.index[-1].names if axis in state.parts
