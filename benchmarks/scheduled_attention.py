@@ -44,13 +44,15 @@ def attention(
             o[g, i, c] = sum(p * v[g, j, c] for j in range(n)) / total
 
 
-def one_pass(rows: int = 128, keys: int = 128, stages: int = 2) -> Schedule:
+def one_pass(rows: int = 128, keys: int = 128, stages: int = 2, stored: bool = False) -> Schedule:
     s = schedule(attention)
     s.online("j")  # sums are rescaled as the maximum grows
     s.tile(i=rows).blocks("g", "i")
     s.tile(i=64).threads()  # a warpgroup for each 64 queries
     s.tile(j=keys).tensorize("wgmma")
     s.stage("q", "k", "v", in_="shared", swizzle="128B")
+    if stored:
+        s.stage("o", in_="shared", swizzle="128B")
     s.vectorize("q", "o", 8)
     s.pipeline(stages=stages, by="tma")
     return s.specialize()
@@ -62,6 +64,8 @@ SCHEDULES = {
     "128 queries, 176 keys": lambda: one_pass(keys=176),
     "192 queries, 80 keys": lambda: one_pass(192, 80, 3),
     "192 queries, 96 keys": lambda: one_pass(192, 96, 3),
+    "128 queries, 128 keys, stored by TMA": lambda: one_pass(stored=True),
+    "192 queries, 80 keys, stored by TMA": lambda: one_pass(192, 80, 3, stored=True),
 }
 LENGTHS = ((4, 16, 4096), (2, 16, 8192), (1, 16, 16384), (8, 16, 2048), (16, 16, 1024), (2, 8, 4096), (3, 16, 3000))
 
