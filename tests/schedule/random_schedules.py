@@ -140,7 +140,7 @@ def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Ran
     rows = {"wgmma": 64, "tcgen05": 128}.get(unit) or chance.choice((16, 32))
     columns = chance.choice((8, 16, 24, 32, 64) if unit != "tcgen05" else (16, 32, 48, 64))
     columns = 128 if fours else columns
-    turn = drawn_later(made)
+    turn = random.Random(hash(chance.getstate()))  # as `drawn_later`: the others of a seed are as they were
     down, across = ("j", "i") if turn.random() < 0.25 else ("i", "j")
     attempt("tile", **{down: rows * chance.choice((1, 1, 2)), across: columns * chance.choice((1, 1, 2))})
     attempt("blocks", *(("h", "i", "j") if "h" in made.algorithm.axes else ()))
