@@ -72,6 +72,27 @@ def test_a_read_before_the_wait_is_a_race(first: str, then: str) -> None:
     ]
 
 
+def non_coherent(name: str, first: str) -> ir.Function:
+    text = ptxlab.format(grid(name, first).module).replace("ld.global.u32", "ld.global.nc.u32")
+    return ptxlab.parse(text, name=f"{name}.ptx")[name]
+
+
+@pytest.mark.parametrize("first", ["", WAIT], ids=["before the wait", "after it"])
+def test_a_non_coherent_load_of_what_the_grid_before_writes_is_a_race(first: str) -> None:
+    x, y, z = arrays()
+    (found,) = findings((grid("a", LAUNCH), 1, 64, [x, y]), (non_coherent("b", first), 1, 64, [y, z]))
+    assert (
+        found.message == "a load through the non-coherent cache of global memory that the grid before it writes"
+        and "`.nc` is for memory that nothing writes while a kernel runs" in found.notes[0]
+    )
+    assert [help.text for help in found.helps] == [
+        "`ld.global` without `.nc`, after `griddepcontrol.wait`",
+        "in CUDA C++, a pointer that is not `const __restrict__`, and no `__ldg`",
+    ]
+    assert findings((grid("a", LAUNCH), 1, 64, [x, y]), (non_coherent("b", first), 1, 64, [x, z])) == []
+    assert findings((grid("a"), 1, 64, [x, y]), (non_coherent("b", first), 1, 64, [y, z])) == []
+
+
 def test_a_write_before_the_wait_of_what_is_read_is_a_race() -> None:
     x, y, z = arrays()
     (found,) = findings((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b"), 1, 64, [z, x]))
