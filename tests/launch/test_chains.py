@@ -81,10 +81,8 @@ def non_coherent(name: str, first: str) -> ir.Function:
 def test_a_non_coherent_load_of_what_the_grid_before_writes_is_a_race(first: str) -> None:
     x, y, z = arrays()
     (found,) = findings((grid("a", LAUNCH), 1, 64, [x, y]), (non_coherent("b", first), 1, 64, [y, z]))
-    assert (
-        found.message == "a load through the non-coherent cache of global memory that the grid before it writes"
-        and "`.nc` is for memory that nothing writes while a kernel runs" in found.notes[0]
-    )
+    assert found.message == "a load through the non-coherent cache of global memory that the grid before it writes"
+    assert "`.nc` is for memory that nothing writes while a kernel runs" in found.notes[0]
     assert [help.text for help in found.helps] == [
         "`ld.global` without `.nc`, after `griddepcontrol.wait`",
         "in CUDA C++, a pointer that is not `const __restrict__`, and no `__ldg`",
