@@ -207,7 +207,8 @@ def decode_attention(draw: Draw) -> Drawn:
     if draw.chance():
         k, v, table = paged(draw, key_heads, size, size, cached, keys)
     else:
-        k, v = (draw.normal(batch, max(1, *keys) + draw.one_of(0, 3), key_heads, size).astype(cached) for _ in range(2))
+        most = max(1, *keys) + draw.one_of(0, 3)
+        k, v = (draw.normal(batch, most, key_heads, size).astype(cached) for _ in range(2))
         table = None
     arrays |= {"k_cache": draw.placed(k, 16), "v_cache": draw.placed(v, 16), "lengths": np.array(keys, np.int32)}
     if table is not None:
