@@ -12,17 +12,14 @@ what limits. Below are the parts of one call of `matmul`, of the form of the out
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve()
+from contenders import ROOT, ask, keep, serve, start
+
 MODEL, LENGTH, STEPS, BUSY = "Llama-3-8B", 300, 12, 60_000_000  # BUSY: cycles
 
 
@@ -33,10 +30,12 @@ def main() -> None:
     parser.add_argument("--contender", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.contender:
-        serve(given.contender)
+        torch: Any = __import__("torch")
+        actions, own = prepare(torch, "torch" if given.contender == "torch" else "ptxlab")
+        serve({"ready": dict, "measure": lambda: measure(torch, actions), "parts": lambda: own})
         return
-    trees = {"ptxlab": HERE.parents[1], **({"old": given.old.resolve()} if given.old else {}), "torch": HERE.parents[1]}
-    running = {name: start(name, tree) for name, tree in trees.items()}
+    trees = {"ptxlab": ROOT, **({"old": given.old.resolve()} if given.old else {}), "torch": ROOT}
+    running = {name: start(__file__, name, tree) for name, tree in trees.items()}
     found: dict[str, dict[str, list[float]]] = {name: {} for name in running}
     for process in running.values():
         ask(process, "ready")
@@ -57,35 +56,7 @@ def main() -> None:
         print(f"{what:24}" + "".join(f"{each[what]:10.3f}" for each in medians.values()))
     for what in next(iter(parts.values())):
         print(f"{what:24}" + "".join(f"{each[what]:10.2f}" for each in parts.values()))
-    if "OUT" in os.environ:
-        text = json.dumps({"milliseconds": found, "microseconds": parts}) + "\n"
-        Path(os.environ["OUT"], "host_time.json").write_text(text, encoding="utf-8")
-
-
-def start(name: str, tree: Path) -> subprocess.Popen[str]:
-    """A contender, with the functions of a tree."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(HERE.parent)])}
-    command = [sys.executable, str(HERE), "--contender", name]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
-
-
-def ask(process: subprocess.Popen[str], what: str) -> Any:
-    """What a contender answers."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(what + "\n")
-    process.stdin.flush()
-    return json.loads(process.stdout.readline())
-
-
-def serve(name: str) -> None:
-    """Compile, and answer until there is no more to be asked."""
-    torch: Any = __import__("torch")
-    actions, parts = prepare(torch, "torch" if name == "torch" else "ptxlab")
-    for line in sys.stdin:
-        answer = {"ready": dict, "measure": lambda: measure(torch, actions), "parts": lambda: parts}[line.strip()]()
-        print(json.dumps(answer), flush=True)
+    keep("host_time.json", {"milliseconds": found, "microseconds": parts})
 
 
 def prepare(torch: Any, name: str) -> tuple[dict[str, Callable[[], Any]], dict[str, float]]:
