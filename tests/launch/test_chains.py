@@ -8,9 +8,10 @@ import pytest
 import ptxlab
 from ptxlab import ir
 from ptxlab.author import Kernel, b8, b64, kernel, pointer, ptx, s32, tensor_map, u32
+from ptxlab.toolchain import assemble, disassemble
 from tests.gpu.conftest import fake  # noqa: F401 - a fixture
 from tests.gpu.driver_of_python import Driver
-from tests.tools import header
+from tests.tools import header, needs_nvdisasm
 
 LAUNCH, WAIT = "griddepcontrol.launch_dependents;", "griddepcontrol.wait;"
 LEADER_WAITS = """setp.ne.u32 %p1, %r1, 0;
@@ -89,6 +90,17 @@ def test_a_non_coherent_load_of_what_the_grid_before_writes_is_a_race(first: str
     ]
     assert findings((grid("a", LAUNCH), 1, 64, [x, y]), (non_coherent("b", first), 1, 64, [x, z])) == []
     assert findings((grid("a"), 1, 64, [x, y]), (non_coherent("b", first), 1, 64, [y, z])) == []
+
+
+@needs_nvdisasm
+@pytest.mark.parametrize("load", ["ld.global.nc", "ld.global"])
+def test_ptxas_moves_loads_that_are_not_coherent_above_the_wait(load: str) -> None:
+    first = "setp.gt.u32 %p1, %r1, 3; ld.global.u32 %r2, [%rd2]; setp.ne.u32 %p1, %r2, 0; @%p1 griddepcontrol.wait;"
+    text = ptxlab.format(grid("b", first).module).replace("ld.global.u32 %r2, [%rd1]", f"{load}.u32 %r1, [%rd1]")
+    (function,) = disassemble(assemble(text.replace("add.u32 %r2, %r2, 1", "add.u32 %r2, %r2, %r1")).cubin)
+    opcodes = [one.opcode for one in function.instructions]
+    wait, loads = opcodes.index("ACQBULK"), [at for at, one in enumerate(opcodes) if one.startswith("LDG")]
+    assert (max(loads) < wait) == (load == "ld.global.nc")
 
 
 def test_a_write_before_the_wait_of_what_is_read_is_a_race() -> None:
