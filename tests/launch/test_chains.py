@@ -8,9 +8,10 @@ import pytest
 import ptxlab
 from ptxlab import ir
 from ptxlab.author import Kernel, b8, b64, kernel, pointer, ptx, s32, tensor_map, u32
+from ptxlab.toolchain import assemble, disassemble
 from tests.gpu.conftest import fake  # noqa: F401 - a fixture
 from tests.gpu.driver_of_python import Driver
-from tests.tools import header
+from tests.tools import header, needs_nvdisasm
 
 LAUNCH, WAIT = "griddepcontrol.launch_dependents;", "griddepcontrol.wait;"
 LEADER_WAITS = """setp.ne.u32 %p1, %r1, 0;
@@ -70,6 +71,36 @@ def test_a_read_before_the_wait_is_a_race(first: str, then: str) -> None:
         ("b.ptx", "ld.global.u32 %r2, [%rd1];"),
         ("a.ptx", "st.global.u32 [%rd2], %r2;"),
     ]
+
+
+def non_coherent(name: str, first: str) -> ir.Function:
+    text = ptxlab.format(grid(name, first).module).replace("ld.global.u32", "ld.global.nc.u32")
+    return ptxlab.parse(text, name=f"{name}.ptx")[name]
+
+
+@pytest.mark.parametrize("first", ["", WAIT], ids=["before the wait", "after it"])
+def test_a_non_coherent_load_of_what_the_grid_before_writes_is_a_race(first: str) -> None:
+    x, y, z = arrays()
+    (found,) = findings((grid("a", LAUNCH), 1, 64, [x, y]), (non_coherent("b", first), 1, 64, [y, z]))
+    assert found.message == "a load through the non-coherent cache of global memory that the grid before it writes"
+    assert "`.nc` is for memory that nothing writes while a kernel runs" in found.notes[0]
+    assert [help.text for help in found.helps] == [
+        "`ld.global` without `.nc`, after `griddepcontrol.wait`",
+        "in CUDA C++, a pointer that is not `const __restrict__`, and no `__ldg`",
+    ]
+    assert findings((grid("a", LAUNCH), 1, 64, [x, y]), (non_coherent("b", first), 1, 64, [x, z])) == []
+    assert findings((grid("a"), 1, 64, [x, y]), (non_coherent("b", first), 1, 64, [y, z])) == []
+
+
+@needs_nvdisasm
+@pytest.mark.parametrize("load", ["ld.global.nc", "ld.global"])
+def test_ptxas_moves_loads_that_are_not_coherent_above_the_wait(load: str) -> None:
+    first = "setp.gt.u32 %p1, %r1, 3; ld.global.u32 %r2, [%rd2]; setp.ne.u32 %p1, %r2, 0; @%p1 griddepcontrol.wait;"
+    text = ptxlab.format(grid("b", first).module).replace("ld.global.u32 %r2, [%rd1]", f"{load}.u32 %r1, [%rd1]")
+    (function,) = disassemble(assemble(text.replace("add.u32 %r2, %r2, 1", "add.u32 %r2, %r2, %r1")).cubin)
+    opcodes = [one.opcode for one in function.instructions]
+    wait, loads = opcodes.index("ACQBULK"), [at for at, one in enumerate(opcodes) if one.startswith("LDG")]
+    assert (max(loads) < wait) == (load == "ld.global.nc")
 
 
 def test_a_write_before_the_wait_of_what_is_read_is_a_race() -> None:

@@ -132,7 +132,7 @@ OVERLAP = """.version 8.0
     ret;
 }
 """
-TRIGGER, WAIT = "griddepcontrol.launch_dependents;", "griddepcontrol.wait;"
+TRIGGER, WAIT, NON_COHERENT = "griddepcontrol.launch_dependents;", "griddepcontrol.wait;", ".nc"
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,17 @@ TRIGGER, WAIT = "griddepcontrol.launch_dependents;", "griddepcontrol.wait;"
         (TRIGGER, WAIT, "", True, True),
         ("", "", "", True, True),  # the grid before lets it start when it is complete
         (TRIGGER, "", "", False, True),
+        (TRIGGER, WAIT + NON_COHERENT, "", True, False),
+        ("", WAIT + NON_COHERENT, "", True, True),
+        (TRIGGER, NON_COHERENT, "", False, True),
     ],
 )
 def test_a_grid_that_overlaps_waits_for_the_one_before(
     trigger: str, before: str, after: str, overlap: bool, is_right: bool
 ) -> None:
+    load, before = ".nc" if NON_COHERENT in before else "", before.removesuffix(NON_COHERENT)
     text = OVERLAP.replace("TRIGGER", trigger).replace("BEFORE", before).replace("AFTER", after)
+    text = text.replace("ld.global", f"ld.global{load}")
     module = ptxlab.parse(text, "overlap.ptx")
     node = ptxlab.node(1)
     x, result, copy = (node[0].zeros(1, np.uint32, name=name) for name in ("x", "result", "copy"))
@@ -160,7 +165,10 @@ def test_a_grid_that_overlaps_waits_for_the_one_before(
     assert [one.code for one in found] == ["data-race"] * (not is_right)
     for one in found:
         assert "`griddepcontrol.launch_dependents` let `second` on rank 0 start while `first` on rank 0" in one.notes[0]
-        assert [help.text[:24] for help in one.helps] == ["`griddepcontrol.wait;` b"]
+        assert [help.text[:24] for help in one.helps] == (
+            ["`ld.global` without `.nc", "in CUDA C++, a pointer t"] if load else ["`griddepcontrol.wait;` b"]
+        )
+        assert one.message.endswith(", through the non-coherent cache") == bool(load)
 
 
 @pytest.mark.parametrize("is_right", [True, False])

@@ -165,6 +165,39 @@ def test_each_operator_passes_torchs_own_check() -> None:
         assert set(found.values()) == {"SUCCESS"}
 
 
+def test_graphs_of_a_training_step_have_operators_without_gradients_which_modes_see() -> None:
+    torch = pytest.importorskip("torch")
+    from functorch.compile import make_boxed_func
+    from torch._dynamo.backends.common import aot_autograd
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Seen(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), named: Any = None) -> Any:
+            names.append(str(function))
+            return function(*args, **(named or {}))
+
+    def note(graph: Any, given: Any) -> Any:
+        names.extend(str(node.target) for node in graph.graph.nodes if node.op == "call_function")
+        return make_boxed_func(graph.forward)
+
+    names: list[str] = []
+    x = torch.randn(2, 40).requires_grad_()
+    found = torch.compile(softmax, backend=aot_autograd(fw_compiler=note), fullgraph=True)(x)
+    found[:, 0].sum().backward()
+    wanted = torch.autograd.grad(torch.softmax(x, -1)[:, 0].sum(), x)[0]
+    assert torch.allclose(x.grad, wanted, atol=1e-6)
+    ours = [name for name in names if name.startswith("ptxlab")]
+    assert ours[0] == "ptxlab.softmax_without_gradient.default"
+    assert "ptxlab.softmax.default" not in ours
+    names.clear()
+    operator = torch.ops.ptxlab.softmax_without_gradient.default
+    with torch.no_grad(), Seen():
+        by_dispatcher = operator(x)
+    assert names == ["ptxlab.softmax_without_gradient.default"]
+    with torch.no_grad():
+        assert torch.equal(by_dispatcher, operator(x))
+
+
 def test_what_has_no_gradient_says_so_in_a_transform() -> None:
     torch: Any = pytest.importorskip("torch")
     x, targets = torch.randn(3, 64), torch.arange(3)

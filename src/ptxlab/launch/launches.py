@@ -11,6 +11,7 @@ from ptxlab import author, gpu, ir
 from ptxlab.device.options import Extent, LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.launch import prepare
+from ptxlab.launch.chains import launch_chain
 from ptxlab.syntax import format, parse
 
 Arrays = dict[str, Any]
@@ -71,6 +72,23 @@ class Launch:
             device=device,
         )
         return prepare(self.function, self.args, options)
+
+
+def on_emulator(launches: Sequence[Launch]) -> None:
+    """Run them in order, as on one stream of a GPU: those that start early are compared with the one before."""
+    launch_chain(
+        *(
+            (
+                one.kernel,
+                one.grid,
+                one.block,
+                one.args,
+                {"shared": one.shared, "cluster": one.cluster, "overlap": one.overlap},
+            )
+            for one in launches
+        ),
+        device="cpu",
+    )
 
 
 def ceil_div(count: int, part: int) -> int:

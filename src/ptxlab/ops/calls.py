@@ -15,7 +15,7 @@ from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import current
 from ptxlab.gpu.exchange import Describe
 from ptxlab.kernels.parts.choices import watched
-from ptxlab.launch.launches import Launch
+from ptxlab.launch.launches import Launch, on_emulator
 from ptxlab.ops import tuning
 from ptxlab.ops.forms import describe_tensors, forms_of
 from ptxlab.ops.matrices import Make, Matrix, address_of, capturing, empty, makers, stream_of
@@ -150,8 +150,7 @@ class Calls:
         gpu = next(one.gpu for one in found.arrays if one is not None)
         if gpu is None:
             tuning.refuse_host()
-            for step in found.steps:
-                step.launch.run(device="cpu")
+            on_emulator([step.launch for step in found.steps])
             return found.results
         stream = stream_of(read[0], gpu)
         if asked and tuning.is_wanted(asked) and not capturing(read[0])():

@@ -112,6 +112,7 @@ class Operator:
         self.is_compiling: Callable[[], bool] = bool
         self._differentiable: Any = None
         self._record: Any = None
+        self._defaults: tuple[object, ...] = ()
         _known[name] = self
         if hasattr(sys.modules.get("torch"), "compiler"):
             self.define()
@@ -140,9 +141,10 @@ class Operator:
         self.library = torch.library.Library("ptxlab", "FRAGMENT")  # operators are gone with their library
         self.made = self.plain = self._define(torch, self.name)
         if self.gradient is not None:
-            backward, keep = self.gradient
-            torch.library.register_autograd(f"ptxlab::{self.name}", backward, setup_context=keep, lib=self.library)
             self.plain = self._define(torch, f"{self.name}_without_gradient")
+            self._defaults = tuple(one.default_value for one in self.made.default._schema.arguments)
+            self.library.impl(self.name, self._recorded, "Autograd")
+        shorten(self.plain.default, self.function)
         self.is_recording, self.is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 
     def _define(self, torch: ModuleType, name: str) -> Any:
@@ -153,6 +155,15 @@ class Operator:
         torch.library.register_fake(f"ptxlab::{name}", self.describe, lib=self.library)
         torch.library.register_vmap(f"ptxlab::{name}", torch_rule(self.name, self), lib=self.library)
         return getattr(torch.ops.ptxlab, name)
+
+    def _recorded(self, *given: object) -> Any:
+        """It with its gradient, as torch's dispatcher calls it: what is traced is the operator that has none.
+
+        `torch.library.register_autograd` would leave this operator in a compiled graph, where each call goes through
+        Python twice more. The dispatcher leaves out arguments that have their defaults.
+        """
+        whole = *given, *self._defaults[len(given) :]
+        return self._function().apply(*whole) if self.is_recorded(*whole) else self.plain(*whole)
 
     def differentiate(self, *given: Any) -> Any:
         """Compute it so that autograd knows its gradient, which takes half the time of a call of the operator."""
@@ -191,8 +202,31 @@ class Operator:
         return self._differentiable
 
     def _compute(self, *given: object) -> Any:
-        """Compute it, or let the next transform of `torch.func` see it."""
-        return self(*given) if _any_without_memory(given) else self.function(*given)
+        """Compute it, or let the next transform of `torch.func` see it, or what traces it."""
+        if is_transformed():
+            return self(*given)
+        return self.plain(*given) if is_traced() or _any_without_memory(given) else self.function(*given)
+
+
+def shorten(overload: Any, function: Callable[..., object]) -> None:
+    """Let a call of an operator without a gradient, as compiled graphs make it, go to its function directly.
+
+    torch's dispatcher takes three times as long as the function to find it. It is asked where something sees the call:
+    a mode, a transform, or a tensor that is not a plain one.
+    """
+    dispatch, torch = overload._op, sys.modules["torch"]
+    plain = frozenset([torch.Tensor, torch.nn.Parameter, type(None), bool, int, float, str])
+
+    def call(*given: Any, **named: Any) -> Any:
+        if not is_traced():
+            for one in given:
+                if one.__class__ not in plain:
+                    break
+            else:
+                return function(*given, **named)
+        return dispatch(*given, **named)
+
+    overload._op = call
 
 
 def _any_without_memory(given: Sequence[object]) -> bool:

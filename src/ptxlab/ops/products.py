@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ptxlab.kernels import gemv
 from ptxlab.kernels.gemv.kernel import Form
 from ptxlab.kernels.parts.finishing import Activation, Extras, check_activation
@@ -18,11 +20,11 @@ from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm import is_for_gemv, launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
-from ptxlab.launch.launches import Launch
+from ptxlab.launch.launches import Launch, on_emulator
 from ptxlab.ops import jax_functions
 from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import check_apart, check_extents, check_result, named, times
-from ptxlab.ops.matrices import HALVES, ROW, Matrix, empty, look
+from ptxlab.ops.matrices import HALVES, ROW, Matrix, dense, empty, look
 from ptxlab.ops.operators import Operator, is_traced
 from ptxlab.ops.packing import Packing, as_rows
 from ptxlab.ops.product_gradients import PRODUCT
@@ -136,15 +138,16 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | Acti
     if residual is not None:
         check_extents("residual", residual, extents)
         residual = one_matrix("residual", residual)
-    added = [bias, residual]
     check_arrays(flat, right, target, {"bias": (bias, (n,)), "residual": (residual, (m, n))})
+    added = [bias, None if residual is None else without_gaps(residual)]
     if not m or not n:
         return Call([made])
     sides = [packing.operand(flat, 0), packing.operand(right.transposed, 1)]
-    problem = Problem(m, n, k, sides[0][1], sides[1][1], left.size, target.size)
+    along = sides[0][1], sides[1][1]
+    problem = Problem(m, n, k, *along, left.size, target.size, integers=formats.out == "s32")
     is_paired = target.size == 2 and _are_paired(n, added)
     shape = choose(problem, target.gpu is None, residual is not None, activation is not None)
-    is_aligned = target.size == 2 and residual is not None and residual.is_aligned
+    is_aligned = target.size == 2 and added[1] is not None and added[1].is_aligned
     in_ring = is_aligned and shape.takes_residuals(problem.layout(shape))
     extras = Extras(
         bias is not None, activation, residual is not None, paired=is_paired, in_ring=in_ring, adds=accumulate
@@ -158,8 +161,7 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | Acti
         else _launch(formats, problem, shape, sides, result, added, extras)
     )
     if is_apart:
-        for one in (*(step.launch for step in packing.steps), launched):
-            one.run(device="cpu")
+        on_emulator([*(step.launch for step in packing.steps), launched])
         target.array[...] = result.array
         return Call([made])
     numbers = (1, 0) if by_rows or shape.swap_ab else (0, 1)
@@ -229,6 +231,14 @@ def one_matrix(name: str, given: Matrix) -> Matrix:
     if found is None:
         raise ValueError(f"rows of `{name}` are not at equal distances: pass a contiguous array")
     return found
+
+
+def without_gaps(given: Matrix) -> Matrix:
+    """A matrix that is added: the emulator takes a pointer to the rows of an array without gaps."""
+    if given.gpu is not None or given.array.flags.c_contiguous:
+        return given
+    copy = np.ascontiguousarray(given.array)
+    return Matrix(copy.ctypes.data, given.shape, dense(given.shape), given.type, None, copy)
 
 
 def is_one_row(type: str, m: int, k: int, sides: Sequence[tuple[Matrix, bool]]) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.explain.accesses import Race
 from ptxlab.emulate.explain.found import Party, replay
+from ptxlab.emulate.explain.grids import missing_wait
 from ptxlab.emulate.runtime.order import shadow
 from ptxlab.isa.recorder import Access
 from ptxlab.report import Diagnostic, Label, Span, error
@@ -49,6 +50,8 @@ def _explain(race: Race) -> Diagnostic:
         message = f"{here} reads global memory that {there} {earlier.does}"
     else:
         message = f"{here} {later.does} global memory that {there} {earlier.does}"
+    if later.flags & shadow.STALE and _is_overlap(race):
+        message += ", through the non-coherent cache"
     span, other = _span(later), _span(earlier)
     text, before = f"{_who(later)} {_did(later)} {race.bytes}", f"{_who(earlier)} {_did(earlier)} them"
     others = [] if other is None else [Label(other, before)]
@@ -132,10 +135,7 @@ def _reason(race: Race) -> str:
         if not earlier.flags & later.flags & shadow.SYSTEM:
             return "both are strong, but the scope of one does not include the other GPU, as `.sys` does"
     if _is_overlap(race):
-        return (
-            f"`griddepcontrol.launch_dependents` let {_title(later)} start while {_title(earlier)} may still run; "
-            "only `griddepcontrol.wait` orders what that did before this"
-        )
+        return missing_wait(later, _title(later), _title(earlier))[0]
     if _is_on_one_gpu(race):
         assert later.launch.place is not None
         return later.launch.place.order.missing
@@ -176,7 +176,7 @@ def _helps(race: Race) -> Iterator[str]:
         yield "`nvshmem_fence()` after the put and before its signal, or a put with a signal; a wait before the access"
         return
     if _is_overlap(race):
-        yield "`griddepcontrol.wait;` before this line, or before a barrier that precedes it"
+        yield from missing_wait(race.parties[1], "", "")[1]
         return
     signalling = sum(_is_signalling(party.launch) for party in race.parties)
     is_near = _is_on_one_gpu(race)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.explain.found import Found, Party
+from ptxlab.emulate.runtime.order import shadow
 from ptxlab.emulate.runtime.order.earlier_grids import AGE_SHIFT, EARLIER, INSTRUCTION, MOST_AGE
 from ptxlab.report import Diagnostic, Label, error
 
@@ -52,15 +53,31 @@ def _explain(race: Found) -> Diagnostic:
     how = "started an operation that " if later.is_async else ""
     does = f"{how}{later.does}" if later.is_async else later.did
     other = "the grid before it" if before is launch.before else which
+    message = f"a grid {later.does} global memory that {other} {earlier.does}, before `griddepcontrol.wait`"
+    if later.flags & shadow.STALE:
+        message = f"a load through the non-coherent cache of global memory that {other} {earlier.does}"
+    note, helps = missing_wait(later, "this grid", f"`{name}`")
     return error(
         "data-race",
-        f"a grid {later.does} global memory that {other} {earlier.does}, before `griddepcontrol.wait`",
+        message,
         race.span,
         f"{later.who} {does} {race.bytes}",
         others=[] if span is None else [Label(span, f"`{name}`, {which}, {earlier.did} there")],
-        notes=[
-            f"`griddepcontrol.launch_dependents` let this grid start while `{name}` may still run; "
-            "only `griddepcontrol.wait` orders what that did before this"
-        ],
-        helps=["`griddepcontrol.wait;` before this line, or before a barrier that precedes it"],
+        notes=[note],
+        helps=helps,
     )
+
+
+def missing_wait(later: Party, here: str, there: str) -> tuple[str, list[str]]:
+    """Why an access is not ordered after what a grid did that `here` overlaps with, and what orders it."""
+    start = f"`griddepcontrol.launch_dependents` let {here} start while {there} may still run"
+    wait = "`griddepcontrol.wait;` before this line, or before a barrier that precedes it"
+    if not later.flags & shadow.STALE:
+        return f"{start}; only `griddepcontrol.wait` orders what that did before this", [wait]
+    note = (
+        f"{start}: `.nc` is for memory that nothing writes while a kernel runs; ptxas moves such loads above the wait"
+    )
+    return note, [
+        "`ld.global` without `.nc`, after `griddepcontrol.wait`",
+        "in CUDA C++, a pointer that is not `const __restrict__`, and no `__ldg`",
+    ]

@@ -77,7 +77,7 @@ class Stream:
         bases, position = self.bases, self.position
         if self.plan.is_paged:
             entry = ptx.pointer_to(u32, "global", ptx.mad.wide.u32(position // self.page, 4, self.pages))
-            read = ptx.ld.relaxed.gpu.global_.u32 if is_early else ptx.ld.global_.nc.u32
+            read = ptx.ld.relaxed.gpu.global_.u32 if is_early else ptx.ld.global_.u32
             number = ptx.cvt.u64.u32(ptx.min.u32(read(entry), self.all_pages - 1))  # it may not be there yet
             bases = [ptx.mad.lo.u64(number, cache.step, base) for cache, base in zip(self.caches, bases, strict=True)]
             position = position % self.page

@@ -97,7 +97,7 @@ class Finish:
         """The same, with all read that is the same for all tiles."""
         if not self.extras.scales:
             return self
-        a, b = (ptx.ld.global_.nc.f32(place) for place in self.scales)
+        a, b = (ptx.ld.global_.f32(place) for place in self.scales)
         return replace(self, scale=a * b)
 
     @property
@@ -176,11 +176,11 @@ class Finish:
 
     def element(self, place: Pointer) -> Scalar:
         """An element as it is in memory."""
-        return ptx.ld.global_.nc.f32(place) if self.type == "f32" else ptx.ld.global_.nc.b16(place)
+        return ptx.ld.global_.f32(place) if self.type == "f32" else ptx.ld.global_.b16(place)
 
     def pair(self, place: Pointer) -> list[Any]:
         """Two neighbours of 16 bits as they are in memory, in one register."""
-        return [ptx.ld.global_.nc.b32(place.view(b32))]
+        return [ptx.ld.global_.b32(place.view(b32))]
 
     def numbers(self, loaded: list[Scalar]) -> list[Any]:
         """Two neighbours as f32."""

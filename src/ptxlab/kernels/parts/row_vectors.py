@@ -63,7 +63,7 @@ class Vector:
         found = self.row.ready.get((id(array), id(self.first), self.number))
         if found is not None:
             return found
-        load = ptx.ld.global_.nc
+        load = ptx.ld.global_ if self.row.spread.cluster > 1 else ptx.ld.global_.nc  # one that starts early
         return self.between(load, array) if self.row.spread.has_ends and self.size > 1 else self._read(load, array)
 
     def place(self, array: Pointer, *start: u64, type: str | None = None) -> Any:

@@ -114,7 +114,7 @@ class Spread:
     is_kept: bool = True
     """Whether they are all it has of the row, and stay in registers; else it is read piece by piece."""
     cluster: int = 1
-    """Blocks that share a row, in a cluster."""
+    """Blocks that share a row, in a cluster; their kernel starts before the one before it has ended."""
     is_eager: bool = False
     """Whether vectors that all rows share, as weights, come to registers together with the row."""
 

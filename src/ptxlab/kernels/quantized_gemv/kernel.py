@@ -17,8 +17,8 @@ from ptxlab.kernels.quantized_gemv.formats import PIECE, Format
 
 LANES, ROWS, VECTORS = 32, 16, 8
 CHUNK = 1024  # bytes
-LOAD_ONCE = ptx.ld.global_.nc["L1::no_allocate"]  # leave the cache to x
-LOAD = ptx.ld.global_.nc
+LOAD = ptx.ld.global_  # not `.nc`: the kernel before may still write it
+LOAD_ONCE = LOAD["L1::no_allocate"]  # leave the cache to x
 PREFETCH = ptx.cp.async_.bulk.prefetch.L2.global_
 
 

@@ -50,7 +50,6 @@ CHOICES = (
     Timed(Shape(3, 128, 4, buffers=2, cluster=2, beside=2, fresh=1), 0.545, 0.8),
     Timed(Shape(2, 192, 4, buffers=3, fresh=1), 0.545, 0.74),
     Timed(Shape(2, 128, 6, buffers=1, fresh=2, unroll=4), 0.354, 0.79),
-    Timed(Shape(2, 128, 6, buffers=1, fresh=2, split_k=2), 0.517, 0.6),
     Timed(Shape(2, 112, 6, buffers=1, fresh=2), 0.356, 1.0),
     Timed(Shape(2, 112, 6, buffers=1, fresh=2, split_k=2), 0.493, 0.6),
     Timed(Shape(2, 96, 7, buffers=1, fresh=2), 0.398, 0.6),

@@ -92,11 +92,11 @@ class ScaleStages:
 
     def store(self, share: Share, stage: Side, own: u32, places: list[tuple[Any, Any]]) -> None:
         """Load the scales of a K tile before those of the last one are stored; a warp arrives when it has stored."""
-        ahead = [ptx.ld.global_.nc.f32(one) for one in self.at(places, share.first)]
+        ahead = [ptx.ld.global_.f32(one) for one in self.at(places, share.first)]
         for start in share.steps():
             values = [ptx.mov.f32(one) for one in ahead]
             for one, source in zip(ahead, self.at(places, start + BLOCK), strict=True):
-                ptx.ld.global_.nc.f32(source, out=one)
+                ptx.ld.global_.f32(source, out=one)
             stage.wait()
             for value, (place, when) in zip(values, self.targets(stage, own), strict=True):
                 ptx.st.shared.f32(place, value, when=when)

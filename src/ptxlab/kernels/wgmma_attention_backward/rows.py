@@ -176,7 +176,7 @@ def convert_rows(plan: Plan, rows: Rows, sums: Pointer, map_of: Callable[[], obj
     ptx.griddepcontrol.wait()
 
     def load(source: Pointer) -> list[tuple[f32, f32, f32, f32]]:
-        return [ptx.ld["global"].nc.v4.f32(source + vector * 4 * GROUP) for vector in range(plan.vectors)]
+        return [ptx.ld["global"].v4.f32(source + vector * 4 * GROUP) for vector in range(plan.vectors)]
 
     round_rows(plan, ptx.tid.x, first, tile, load)
     ptx.bar.sync(0)

@@ -125,7 +125,7 @@ class Gated(Block):
         found = GatedStore(self.plan.formats.out, self.plan.boxes, memory, self.target)
         found.activation, found.products = self.activation, tuple(self.products)
         if self.scales is not None:
-            of_a, of_g, of_u = (ptx.ld.global_.nc.f32(one) for one in self.scales)
+            of_a, of_g, of_u = (ptx.ld.global_.f32(one) for one in self.scales)
             found.factors = of_a * of_g, of_a * of_u
         return found
 

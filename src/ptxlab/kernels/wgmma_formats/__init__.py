@@ -39,7 +39,7 @@ FEW_ROWS = (16, 7168, 4096), (64, 7168, 4096), (256, 7168, 4096), (512, 4096, 71
 def problem_of(type: str, m: int, n: int, k: int) -> Problem:
     """What `choose` is asked for."""
     formats = FORMATS[type]
-    return Problem(m, n, k, size=bytes_of(formats.left), out_size=formats.out_size)
+    return Problem(m, n, k, size=bytes_of(formats.left), out_size=formats.out_size, integers=type == "s8")
 
 
 def product(

@@ -91,6 +91,7 @@ class Problem:
     size: int = 2  # bytes of an element of A and B
     out_size: int = 2  # bytes of an element of D
     gated: bool = False  # B is two matrices, each of half of the columns, as D is: what their products make together
+    integers: bool = False  # of 8 bits: `wgmma` has fewer numbers of columns for these
 
     @property
     def right_bytes(self) -> int:
@@ -119,6 +120,11 @@ class Problem:
         high, wide = (self.n, self.m) if shape.swap_ab else (self.m, self.n)
         rows, columns = shape.covered
         return ceil(high / rows) * ceil(wide / columns)
+
+    def columns_for(self, wide: int) -> int:
+        """The fewest columns of a tile, up to 256, that cover so many."""
+        step = 16 if self.integers and wide > 24 else 8
+        return min(256, ceil(wide / step) * step)
 
     def shapes(self) -> Iterator[Shape]:
         """Every variant that fits."""
@@ -209,7 +215,7 @@ def shapes(problem: Problem) -> Iterator[Shape]:
     ways = WAYS[:2] + IN_PARTS if problem.gated else WAYS + LARGE_CLUSTERS if problem.size == 2 else WAYS
     multiple = (16 if problem.b_along_k else 2 * STRIPE) if problem.gated else 1  # of columns
     for swap_ab in (False,) if problem.gated else (False, True):
-        for groups, tall, columns in _tiles(problem.m if swap_ab else max(problem.n, multiple)):
+        for groups, tall, columns in _tiles(problem, problem.m if swap_ab else max(problem.n, multiple)):
             if columns % multiple:
                 continue
             tile = Shape(groups, columns, 2, tall, swap_ab=swap_ab)
@@ -246,10 +252,9 @@ def hints(problem: Problem, shape: Shape, rows: int = 1) -> tuple[str, str]:
     return (found[1], found[0]) if shape.swap_ab else found
 
 
-def _tiles(wide: int) -> Iterator[tuple[int, int, int]]:
+def _tiles(problem: Problem, wide: int) -> Iterator[tuple[int, int, int]]:
     for groups, tall in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 1)):
-        exact = min(256, ceil(wide / 8) * 8)
-        for columns in sorted({8, exact, *range(16, 257, 16)}):
+        for columns in sorted({8, problem.columns_for(wide), *range(16, 257, 16)}):
             most = {2: 208, 3: 96}.get(groups, 160)  # accumulators of a thread
             if tall * columns // 2 <= most and columns < wide + max(32, wide // 4):
                 yield groups, tall, columns

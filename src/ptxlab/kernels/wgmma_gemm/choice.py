@@ -11,7 +11,6 @@ from typing import Any
 from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.operands import STRIPE
 from ptxlab.kernels.parts.shapes import Shape
-from ptxlab.kernels.parts.tile_stores import CHUNK
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.correction import best, ranked
 
@@ -43,7 +42,7 @@ def shape_of(fields: dict[str, Any]) -> Shape:
 def choose(problem: Problem, emulated: bool = False, residual: bool = False, activation: bool = False) -> Shape:
     """The variant for a product: the fastest on the GPU, or one that is cheap on the emulator."""
     if emulated:
-        return Shape(groups=1, columns=min(STRIPE, -(-problem.n // CHUNK) * CHUNK), stages=2)
+        return Shape(groups=1, columns=min(STRIPE, problem.columns_for(problem.n)), stages=2)
     found: Shape = PRODUCTS(problem, residual, activation)
     return found
 

@@ -73,7 +73,7 @@ class Scales:
     def factor(self, place: object, inside: pred) -> f32:
         """A factor; 0 where there is none."""
         value = f32(0)
-        ptx.ld.global_.nc.f32(place, out=value, when=inside)
+        ptx.ld.global_.f32(place, out=value, when=inside)
         return value
 
 

@@ -10,7 +10,7 @@ from ptxlab.emulate.abi.address_spaces import (
 from ptxlab.emulate.abi.clocks import Access
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.access_history import comes_after, is_compatible
-from ptxlab.emulate.runtime.order.devices import comes_after_grid
+from ptxlab.emulate.runtime.order.devices import starts_after_grid
 from ptxlab.emulate.runtime.order.happens_before import is_known
 from ptxlab.emulate.runtime.order.proxies import is_fenced
 from ptxlab.emulate.runtime.order.reports import report_race
@@ -39,7 +39,7 @@ def is_conflict(
     if flags & KIND == LOAD and access.flags & KIND == LOAD:
         return False
     if flags & STALE != 0:
-        return not comes_after_grid(thread, access.block)
+        return not starts_after_grid(thread, access.block)  # a wait comes too late: what is written is not constant
     if space == TENSOR_SPACE:
         return order_of(thread, access, flags) != ORDERED
     if flags & (STRONG | ASYNC) == STRONG and is_compatible(thread, access, flags):

@@ -71,6 +71,14 @@ def comes_after_grid(thread: Pointer[Thread], number: u32) -> boolean:
     return knows_grid(address_of(thread.order.known), grid) or knows_grid(address_of(thread.block.order.known), grid)
 
 
+@native(inline=True)
+def starts_after_grid(thread: Pointer[Thread], number: u32) -> boolean:
+    """Whether the whole grid of a block was complete before that of a thread started."""
+    if not unlikely(is_in_team(thread.worker)):
+        return False
+    return knows_grid(address_of(thread.worker.together.known), thread.worker.together.team.grids[number >> STEP_SHIFT])
+
+
 @native
 def knows_grid(known: Pointer[VectorClock], grid: u32) -> boolean:
     return epoch_of(known, grid_key(grid)) != 0
