@@ -5,7 +5,8 @@ place, multimem, barrier), `torch/t_cured.cu` (their first barriers release), `v
 (custom all-reduce with its relaxed and with its release barriers), and programs that are built: `nccl/ll`
 (`prims_ll.h`, a ring), `deepep/main` and `deepep_cured/main` (intranode dispatch and combine, as it is and with six
 causes cured). Each runs on each seed; results are compared, and what is found is counted by its lines. Our own
-collectives run beside them. Rows of OUT.json that are not run again stay.
+collectives run beside them. Rows of OUT.json that are not run again stay. `PTXLAB_COMMIT` says which commit runs, where
+git can't.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from ptxlab.node import Array, Node
 from ptxlab.programs.modules import Modules
 from ptxlab.programs.program import ProgramOptions, modules_of, run_program
 from ptxlab.report import Diagnostic
+from tests.gpu.agreement import commit
 from tests.kernels.test_collectives import COLLECTIVES, FUSED, run, run_fused
 
 COUNT, BLOCKS, THREADS = 1024, 2, 64
@@ -56,6 +58,8 @@ class Row:
     found: list[str]
     """Codes with the lines of their labels."""
     seconds: float
+    commit: str
+    """Of ptxlab."""
 
 
 def shown(found: Sequence[Diagnostic]) -> list[str]:
@@ -230,11 +234,11 @@ def kernels(folder: Path) -> dict[str, Callable[[int, int], tuple[bool, list[str
     return made
 
 
-def judge(folder: Path, task: tuple[str, int, int]) -> Row:
+def judge(folder: Path, revision: str, task: tuple[str, int, int]) -> Row:
     name, ranks, seed = task
     started = time.process_time()
     is_right, found = kernels(folder)[name](ranks, seed)
-    return Row(name, ranks, seed, is_right, found, time.process_time() - started)
+    return Row(name, ranks, seed, is_right, found, time.process_time() - started, revision)
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -251,7 +255,7 @@ def table(rows: Sequence[Row]) -> str:
 
 def write(out: Path, rows: Sequence[Row], names: Sequence[str]) -> None:
     """Replace these rows of a file, and keep the others."""
-    before = [Row(**one) for one in json.loads(out.read_text())] if out.is_file() else []
+    before = [Row(**{"commit": "", **one}) for one in json.loads(out.read_text())] if out.is_file() else []
     known = {(row.name, row.ranks, row.seed): row for row in (*before, *rows) if row.name in names}
     kept = sorted(known.values(), key=lambda row: (names.index(row.name), row.ranks, row.seed))
     out.write_text(json.dumps([asdict(one) for one in kept], indent=1) + "\n")
@@ -277,8 +281,9 @@ def main() -> None:
         for name in names
     ]
     rows: list[Row] = []
+    revision = os.environ.get("PTXLAB_COMMIT") or commit()
     with ProcessPoolExecutor(chosen.processes) as pool:
-        futures = [pool.submit(judge, chosen.folder, task) for task in tasks]
+        futures = [pool.submit(judge, chosen.folder, revision, task) for task in tasks]
         try:
             rows.extend(future.result() for future in as_completed(futures, chosen.seconds))
         except TimeoutError:

@@ -89,6 +89,9 @@ class BlockSchedule:
     asleep: u32  # with a seed, the warps of which no lane could run when it was last asked, a bit for each
     warp_order: Array[u8, 32]  # with a seed, the order in which warps are asked whether they can run
     lane_order: Array[u8, 32]  # with a seed, the order in which lanes are asked whether they can run
+    known_moves: u64  # the moves of the block when this was known:
+    least: Array[u64, 32]  # by warp, the lowest rank of a lane that can run; 0: not known; see `search.first_of_last`
+    idle: u32  # the warps of which it is known that no lane can run, but those that were put last, a bit for each
 
 
 @struct

@@ -54,12 +54,12 @@ from ptxlab.emulate.runtime.schedule.schedule import (
     run_thread,
 )
 from ptxlab.emulate.runtime.schedule.teams import tick
-from ptxlab.native import Pointer, address_of, atomic_load, cast, native, u32, u64
+from ptxlab.native import Pointer, address_of, atomic_load, cast, native, u32, u64, unlikely
 
 WALK = 1
 PRIORITIES = 2
 NO_LIMIT = 0xFFFFFFFF
-NEVER = 1 << 62
+NEVER = 1 << 62  # a point that never comes; the rank of no thread
 MIDDLE = 1 << 32  # ranks are above it or below
 SLICES = 8  # a walk passes less than 1, 2, 4, … points at a time, up to one of so many
 FEWEST = 2  # of those, for threads that were put last
@@ -173,6 +173,7 @@ def run_freely(worker: Pointer[Worker]) -> u32:
     """Let threads have turns until a cluster ends, or nothing has changed for long."""
     search = address_of(worker.search)
     search.near = cast(Pointer[Block], 0)
+    forget(worker)
     windows: u32 = 0
     patience: u64 = 2 * threads_of(worker) + 16
     turns: u64 = 0
@@ -258,7 +259,10 @@ def choose_in(search: Pointer[Search], cluster: Pointer[Cluster]) -> Pointer[Thr
         lane = u32(chance(search, 32))
     for step in range(cluster.count):
         block = cluster.blocks[u32(cluster.block_order[(rank + step) % cluster.count])]
-        if block.live != 0:
+        forget_if_moved(block)
+        if block.live != 0 and block.schedule.idle | block.schedule.asleep == all_warps(block):
+            pass_over(search, block, warp)
+        elif block.live != 0:
             for other in range(block.warps):
                 chosen: u32 = u32(block.schedule.warp_order[(warp + other) % block.warps])
                 if block.schedule.asleep >> chosen & 1 == 0:
@@ -269,14 +273,38 @@ def choose_in(search: Pointer[Search], cluster: Pointer[Cluster]) -> Pointer[Thr
     return cast(Pointer[Thread], 0)
 
 
+@native(inline=True)
+def all_warps(block: Pointer[Block]) -> u32:
+    """The warps of a block, a bit for each."""
+    return u32(0xFFFFFFFF) >> (32 - block.warps)
+
+
+@native
+def pass_over(search: Pointer[Search], block: Pointer[Block], warp: u32) -> None:
+    """Do what asking all warps of a block does of which it is known that none can run."""
+    for other in range(block.warps):
+        chosen: u32 = u32(block.schedule.warp_order[(warp + block.warps - 1 - other) % block.warps])
+        if block.schedule.asleep >> chosen & 1 == 0:
+            have_near(search, block, chosen)
+            break
+    block.schedule.asleep = all_warps(block)
+
+
 @native
 def choose_lane(search: Pointer[Search], block: Pointer[Block], warp: u32, first: u32) -> Pointer[Thread]:
     """A thread of a warp, after lanes have converged that wait for each other."""
     base: u32 = 32 * warp
     lanes: u32 = min(block.count - base, 32)
+    if block.schedule.idle >> warp & 1 != 0:
+        have_near(search, block, warp)
+        return cast(Pointer[Thread], 0)
+    block.schedule.least[warp] = 0
     can_converge = False
+    is_asked = False
     for lane in range(lanes):
         thread = block.threads + (base + lane)
+        is_asked = is_asked or thread.status == AT_PHASE
+        is_asked = is_asked or thread.status == AT_PRODUCTS or thread.status == AT_REGISTERS
         if thread.status == AT_PHASE:
             ask_phase(search, thread)
         elif (thread.status == AT_PRODUCTS and have_finished(thread)) or (
@@ -289,10 +317,19 @@ def choose_lane(search: Pointer[Search], block: Pointer[Block], warp: u32, first
         converge(block, base, lanes)
         if block.worker.fault.kind != 0:
             return cast(Pointer[Thread], 0)
+    have_near(search, block, warp)
+    thread = ready_lane(block, warp, first)
+    if cast(u64, thread) == 0 and not is_asked:
+        block.schedule.idle = block.schedule.idle | u32(1) << warp
+    return thread
+
+
+@native(inline=True)
+def have_near(search: Pointer[Search], block: Pointer[Block], warp: u32) -> None:
+    """Have the next turn go to this warp, too, most often."""
     search.near = block
     search.near_warp = warp
     search.near_moves = block.schedule.moves
-    return ready_lane(block, warp, first)
 
 
 @native
@@ -323,20 +360,70 @@ def ask_phase(search: Pointer[Search], thread: Pointer[Thread]) -> None:
 
 @native
 def first_of_last(worker: Pointer[Worker]) -> Pointer[Thread]:
-    """The first of the threads that have the lowest priority and can run; null if there is none."""
-    found = cast(Pointer[Thread], 0)
-    least: u64 = 0
+    """The first of the threads that have the lowest priority and can run; null if there is none.
+
+    What is known of a warp holds until one of its lanes has a turn or is asked, or its block moves.
+    """
+    least: u64 = NEVER
+    first = cast(Pointer[Block], 0)
+    chosen: u32 = 0
     for position in range(worker.clusters.waiting):
         cluster = worker.clusters.residents[position]
         for rank in range(cluster.count):
             block = cluster.blocks[rank]
-            for index in range(block.count):
-                thread = block.threads + index
-                if thread.status == READY and thread.rank != 0 and (least == 0 or thread.rank < least):
-                    found = thread
-                    least = thread.rank
+            forget_if_moved(block)
+            for warp in range(block.warps):
+                if block.schedule.least[warp] == 0:
+                    block.schedule.least[warp] = least_rank(block, warp)
+                if block.schedule.least[warp] < least:
+                    least = block.schedule.least[warp]
+                    first = block
+                    chosen = warp
                     worker.search.cursor = position
-    return found
+    if least == NEVER:
+        return cast(Pointer[Thread], 0)
+    thread = first.threads + 32 * chosen
+    while thread.rank != least:
+        thread = thread + 1
+    return thread
+
+
+@native
+def least_rank(block: Pointer[Block], warp: u32) -> u64:
+    """The lowest rank of the lanes of a warp that were put last and can run; `NEVER` if there are none."""
+    base: u32 = 32 * warp
+    least: u64 = NEVER
+    lanes: u32 = min(block.count - base, 32)
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if thread.status == READY and thread.rank != 0:
+            least = min(least, thread.rank)
+    return least
+
+
+@native
+def forget(worker: Pointer[Worker]) -> None:
+    """Have all threads inspected again: they have run by another schedule."""
+    for position in range(worker.clusters.waiting):
+        cluster = worker.clusters.residents[position]
+        for rank in range(cluster.count):
+            forget_block(cluster.blocks[rank])
+
+
+@native(inline=True)
+def forget_if_moved(block: Pointer[Block]) -> None:
+    """Have the threads of a block inspected again, if something has happened by which one of them may run now."""
+    if unlikely(block.schedule.known_moves != block.schedule.moves):
+        forget_block(block)
+
+
+@native
+def forget_block(block: Pointer[Block]) -> None:
+    """Have the threads of a block inspected again."""
+    block.schedule.known_moves = block.schedule.moves
+    block.schedule.idle = 0
+    for warp in range(block.warps):
+        block.schedule.least[warp] = 0
 
 
 @native
@@ -348,6 +435,9 @@ def take_turn(worker: Pointer[Worker], thread: Pointer[Thread]) -> None:
     if search.policy == WALK or thread.rank != 0:
         fuel = u32(min(1 + chance(search, u64(1) << chance(search, 13)), u64(fuel)))
     thread.preemption.at_point = 0
+    warp: u32 = thread.number // 32
+    thread.block.schedule.least[warp] = 0
+    thread.block.schedule.idle = thread.block.schedule.idle & ~(u32(1) << warp)
     allow(thread, points, 1, fuel)
     tick(worker)
     run_thread(thread)
