@@ -17,6 +17,8 @@ __global__ void fill(int* x, int value, int count) {
     if (i < count) x[i] = value;
 }
 
+__global__ void read_even(const char* x, int* y) { y[threadIdx.x] = x[2 * threadIdx.x]; }
+
 __global__ void fill_unchecked(int* x, int value) {
     x[blockIdx.x * blockDim.x + threadIdx.x] = value;  // expect out_of_bounds_kernel: out-of-bounds  // expect freed_in_kernel: use-after-free
 }
@@ -211,6 +213,23 @@ void managed_right() {
     printf("%d %d\n", m[5], m[n]);
     cudaFree(m);
 }
+// The host writes what a kernel reads, which reads every other byte; by a call of the system, too.
+static void overwrites(bool is_mapped, int at, bool waits) {
+    char* m;
+    int* d = device();
+    if (is_mapped) cudaHostAlloc(&m, 2 * n, cudaHostAllocMapped);
+    else cudaMallocManaged(&m, 2 * n);
+    read_even<<<1, n>>>(m, d);
+    m[at ^ 1] = 1;
+    if (waits) cudaDeviceSynchronize();
+    m[at] = 1;  // expect overwritten: missing-synchronize  // expect overwritten_mapped: missing-synchronize
+    cudaDeviceSynchronize();
+    is_mapped ? cudaFreeHost(m) : cudaFree(m);
+    cudaFree(d);
+}
+void overwritten() { overwrites(false, 6, false); }
+void overwritten_mapped() { overwrites(true, 2 * n - 2, false); }
+void overwritten_right() { overwrites(false, 6, true); }
 void event_unsynchronized() {
     int* m;
     cudaEvent_t event;
@@ -546,7 +565,7 @@ int main(int argc, char** argv) {
         CASE(copy_too_large), CASE(copy_elements_for_bytes), CASE(copy_right), CASE(memset_too_large), CASE(rows_too_many),
         CASE(rows_right), CASE(symbol_too_large), CASE(symbol_right), CASE(wrong_direction), CASE(host_for_device),
         CASE(copy_after_free), CASE(freed_in_kernel), CASE(double_free), CASE(free_inside), CASE(free_of_pinned),
-        CASE(host_access), CASE(null_access), CASE(aborted), CASE(managed_unsynchronized), CASE(managed_right), CASE(event_unsynchronized),
+        CASE(host_access), CASE(null_access), CASE(aborted), CASE(managed_unsynchronized), CASE(managed_right), CASE(overwritten), CASE(overwritten_mapped), CASE(overwritten_right), CASE(event_unsynchronized),
         CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(pageable_source), CASE(pageable_target), CASE(file_unsynchronized), CASE(file_right), CASE(pinned_right),
         CASE(there_and_back), CASE(there_and_back_right), CASE(timed_early), CASE(timed_right), CASE(timed_after_copy),
         CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(host_pointer),

@@ -18,7 +18,7 @@ __global__ void set(int* x, int value) {
 }
 
 __global__ void fill_with(int* x, int value) {
-    x[threadIdx.x] = value;  // expect used_too_early: data-race  // expect freed_too_early: data-race  // expect read_at_once: data-race  // expect read_by_a_stream: data-race
+    x[threadIdx.x] = value;  // expect used_too_early: data-race  // expect freed_too_early: data-race  // expect read_at_once: data-race  // expect read_by_a_stream: data-race  // expect two_threads: data-race
 }
 
 __global__ void add(int* to, const int* from) {
@@ -674,6 +674,32 @@ CASE(ask_a_kernel_right) {
     printf("%d\n", words[2]);
     cudaFreeHost(words);
 }
+// Two threads of the host each launch and wait; by an order of the host alone, the first kernel may still run.
+static void threads(bool is_right) {
+    cudaStream_t a, b;
+    cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking);
+    int *x, last;
+    cudaMalloc(&x, bytes);
+    std::atomic<bool> is_issued{false};
+    std::thread one([&] {
+        fill_with<<<1, n, 0, a>>>(x, 1);  // expect two_threads: data-race
+        if (!is_right) is_issued = true;
+        cudaStreamSynchronize(a);
+        is_issued = true;
+    });
+    std::thread other([&] {
+        while (!is_issued) {}
+        fill_with<<<1, n, 0, b>>>(x, 2);  // expect two_threads: data-race
+        cudaStreamSynchronize(b);
+    });
+    one.join(), other.join();
+    cudaMemcpy(&last, x + n - 1, sizeof last, cudaMemcpyDefault);
+    if (is_right) printf("%d\n", last);
+    cudaFree(x);
+}
+CASE(two_threads) { threads(false); }
+CASE(two_threads_right) { threads(true); }
 // Rows that are contiguous on one side only, in an operation that runs alone.
 CASE(rows_right) {
     int pageable[32], *pinned, *rows;
@@ -706,5 +732,5 @@ int main(int, char** words) {
     RUN(used_too_early) RUN(freed_too_early) RUN(used_in_time)
     RUN(read_at_once) RUN(read_at_once_right) RUN(read_by_a_stream)
     RUN(ask) RUN(ask_right) RUN(ask_a_thread) RUN(ask_a_thread_right) RUN(ask_a_kernel_right)
-    RUN(rows_right)
+    RUN(rows_right) RUN(two_threads) RUN(two_threads_right)
 }

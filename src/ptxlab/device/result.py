@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ptxlab.device.coverage import Coverage
 from ptxlab.device.dependence import Cause, Dependence, ScheduleDifference, dependence_of
 from ptxlab.device.fidelity import Fidelity
+from ptxlab.device.regions import ReadBytes
 from ptxlab.report import Diagnostic, summary
 from ptxlab.services import service
 from ptxlab.values import dataclass
@@ -68,6 +69,9 @@ class Result:
 
     finished: tuple[bool, ...] = field(default=(), compare=False)
     """Of grids that ran together: which of them have ended."""
+
+    reads: tuple[ReadBytes, ...] = field(default=(), repr=False, compare=False)
+    """What the grids have read of the memory that was watched."""
 
     _trace: Any = field(default=None, repr=False, compare=False)
     read_timeline: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, product
 
 from ptxlab.device.coverage import Coverage
@@ -16,6 +17,7 @@ from ptxlab.device.result import Result
 from ptxlab.emulate.abi import entries
 from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.running import RunningLaunch
+from ptxlab.emulate.host.watched import reads_of
 from ptxlab.emulate.host.written import tracked_parameters
 from ptxlab.emulate.launch import Interrupted, compiled_for, configure, diagnostics_of, note_executed, workers_for
 from ptxlab.emulate.team import TeamGrid, ordered_with, output_of, place_of
@@ -54,6 +56,7 @@ def run_apart(grids: Sequence[TeamGrid]) -> Result | None:
             note_executed(launch, grid.emulated.digest)
         result = Result(seconds=time.perf_counter() - started, output=output_of(running))
         result.coverage = Coverage((schedule_of(running[0]),))
+        result.reads = tuple(one for number, launch in enumerate(running) for one in reads_of([launch], number))
         return result
     except OutOfTimeError:
         return None
@@ -73,7 +76,7 @@ def _prepare(grid: TeamGrid, number: int, until: float | None) -> RunningLaunch:
     module, options = grid.emulated.module, grid.options
     runtime_code(False)
     arithmetic = arithmetic_of(module, grid.kernel, grid.emulated.digest, options)
-    configuration = configure(module, grid.kernel, options, arithmetic)
+    configuration = replace(configure(module, grid.kernel, options, arithmetic), watched=grid.watched)
     compiled = compiled_for(grid.emulated, grid.kernel, options, arithmetic, until)
     grid.emulated.memory.host.ran_on = None
     workers = workers_for(compiled, options)

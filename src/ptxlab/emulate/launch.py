@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
@@ -13,11 +14,13 @@ from ptxlab.device.coverage import Coverage
 from ptxlab.device.detectors import DETECTORS
 from ptxlab.device.limits import check_cluster, check_launch
 from ptxlab.device.options import Extents, LaunchOptions
+from ptxlab.device.regions import Region
 from ptxlab.device.result import Recording, Result
 from ptxlab.emulate.explain.counters import count
 from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import Configuration, RunningLaunch
+from ptxlab.emulate.host.watched import reads_of
 from ptxlab.emulate.translate.arithmetic import Arithmetic, arithmetic_of
 from ptxlab.emulate.translate.compile import Compiled, compile_kernel, prepare_runtime
 from ptxlab.emulate.translate.preemption import NEVER, POINTS
@@ -44,10 +47,13 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(render(result.diagnostics).rstrip("\n"))
 
 
-def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[object], options: LaunchOptions) -> Result:
-    """Run a kernel on this machine's cores."""
+def launch(
+    emulated: EmulatedModule, kernel: ir.Function, args: Sequence[object], options: LaunchOptions,
+    watched: Sequence[Region] = (),
+) -> Result:  # fmt: skip
+    """Run a kernel on this machine's cores; the result has what it reads of memory that is `watched`."""
     arithmetic = arithmetic_of(emulated.module, kernel, emulated.digest, options)
-    configuration = configure(emulated.module, kernel, options, arithmetic)
+    configuration = replace(configure(emulated.module, kernel, options, arithmetic), watched=watched)
     is_hasty = not options.profile and (options.timeout is None or options.timeout >= LONG)
     threads = math.prod((*configuration.grid, *configuration.block)) if is_hasty else None
     prepare_runtime(options.record is not None, threads)
@@ -156,6 +162,7 @@ def result_of(running: RunningLaunch, options: LaunchOptions, until: float | Non
         running.settle()
     result.counters, result.fidelity = count(running)
     result.coverage = Coverage((schedule_of(running),))
+    result.reads = tuple(reads_of([running])) if running.watched and running.checks else ()
     return result, outcome
 
 

@@ -30,6 +30,7 @@ from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.host_order import STREAMS, HostOrder
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import Host, LaunchPlace, RunningLaunch
+from ptxlab.emulate.host.watched import reads_of
 from ptxlab.emulate.host.written import tracked_parameters
 from ptxlab.emulate.launch import Interrupted, compiled_for, configure, note_executed, uncompiled
 from ptxlab.emulate.runtime.order.devices import MOST_GRIDS, MOST_STEPS, STEP_SHIFT
@@ -74,6 +75,8 @@ class TeamGrid:
     """The number of its stream on its GPU."""
     multicasts: Sequence[PlacedMulticast] = ()
     """Multicast addresses beside those of its arguments."""
+    watched: Sequence[Region] = ()
+    """Memory of which the host wants to know what was read."""
 
     @property
     def sends(self) -> bool:
@@ -101,6 +104,7 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace, host: Host | None =
             result.output = output_of(running)
             result.finished = tuple(launch.finished.value == launch.total for launch in running)
             result.diagnostics = diagnostics_of(running, grids, outcome, first)
+            result.reads = tuple(reads_of(running)) if running[0].checks else ()
             _finish_recordings(running, outcome, result.diagnostics)
             result.coverage = Coverage((schedule_of(running[0]),))
             timeline = _timeline(running, grids)
@@ -190,7 +194,7 @@ def _prepare(
     """One of the grids, about to run."""
     module, options = grid.emulated.module, grid.options
     arithmetic = arithmetic_of(module, grid.kernel, grid.emulated.digest, options)
-    configuration = configure(module, grid.kernel, options, arithmetic)
+    configuration = replace(configure(module, grid.kernel, options, arithmetic), watched=grid.watched)
     if place.first_block + math.prod(configuration.grid) > MOST_STEPS << STEP_SHIFT:
         raise ValueError(f"a grid of {math.prod(configuration.grid)} blocks: too many run together")
     compiled = compiled_for(grid.emulated, grid.kernel, options, arithmetic, until, preemption)

@@ -20,8 +20,10 @@ from ptxlab.programs.log import AllocationRecord
 from ptxlab.programs.messages import Frames, MessageReader
 
 VIEW, VIEW_SIZE = 0x7400_0000_0000, 4 << 40
+_MOST_WATCHED = 64 << 20  # bytes of which is asked what kernels read
 PART = VIEW_SIZE // 16  # of a PE; its upper half is symmetric
 KINDS = ("device", "pinned", "managed", "registered", "variable", "array", "pooled", "created", "mapped", "symmetric")
+_OF_HOST = ("pinned", "managed")  # that the host may access, too
 _OF_ONE_GPU = ("device", "variable", "pooled", "created", "symmetric")
 
 
@@ -77,6 +79,11 @@ class DeviceMemory(HostMemory):
         sizes = {base: region.size for base, region in self.regions.items() if base in self.numbers}
         held = [self.bytes_at(base, size) for base, size in (*sizes.items(), *self.arrays.items())]
         return [*held, *(numpy.frombuffer(memoryview(one), numpy.uint8) for one in variables if len(one))]
+
+    def watched(self) -> list[Region]:
+        """Memory that the host may write while kernels read it, if that is not too much."""
+        found = [region for region in self.regions.values() if region.is_of_host]
+        return found if sum(region.size for region in found) <= _MOST_WATCHED else []
 
     def array_regions(self) -> list[Region]:
         """Memory of CUDA arrays, which kernels reach by textures only, and copies by its address."""
@@ -138,7 +145,9 @@ class DeviceMemory(HostMemory):
             name += f" of {self.one_gpu} {device}" * (owner is not None)
             if kind in ("pooled", "symmetric"):
                 (self.pooled if kind == "pooled" else self.symmetric).add(base)
-            self.regions[base] = Region(base, size, self.place(base), name, owner_device=owner)
+            self.regions[base] = Region(
+                base, size, self.place(base), name, owner_device=owner, is_of_host=kind in _OF_HOST
+            )
         return self.records[number - 1]
 
     def _record(self, base: int, size: int, kind: str, frames: Frames) -> int:

@@ -26,8 +26,9 @@ PAGES = {
     "missing-synchronize": (
         "The host accesses memory that a kernel or a copy still writes, or writes what a copy still reads.\n\n"
         "Launches and `cudaMemcpyAsync` return before the work is done. Call `cudaDeviceSynchronize`, "
-        "`cudaStreamSynchronize` or `cudaEventSynchronize` first. An access is found where its bytes have changed; a "
-        "kernel with `volatile` or system-scope accesses, which may talk to the host, is not judged. "
+        "`cudaStreamSynchronize` or `cudaEventSynchronize` first. An access is found where the kernel has changed its "
+        "bytes, a write also where it has read them; a kernel with `volatile` or system-scope accesses, which may talk "
+        "to the host, is not judged. "
         "`cudaEventElapsedTime` has no time before its events are complete: wait for the later one."
     ),
     "unchecked-error": (

@@ -199,7 +199,7 @@ class Pes:
         return status, output, held
 
     def _answer(self, pe: int, status: int, output: str) -> None:
-        self._processes[pe].connection.sendall(Writer(status).number(0).text(output).finished())
+        self._processes[pe].connection.sendall(Writer(status).number(0).text(output).number(0).finished())
 
     def _split(self) -> tuple[list[Queued], list[Queued]]:
         """What may run now, and what waits for a collective that not all PEs of its team have called."""

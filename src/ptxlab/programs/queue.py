@@ -144,6 +144,8 @@ class QueuedLaunch:
     """Where it is part of a host function of NVSHMEM."""
     number: int = 0
     """Of a collective: how many its PE has called for the team, with this one."""
+    is_watched: bool = False
+    """Whether it matters which memory of the host it reads."""
 
     @property
     def is_of_user(self) -> bool:
@@ -374,6 +376,7 @@ class Team:
             [region for region in owned if self.may_access(device, region)], before,
             [region for region in owned if not self.may_access(device, region)], line, one.order.by_host,
             is_kernel=one.is_of_user, stream=one.order.stream,
+            watched=self.memory.watched() if one.is_watched else (),
         )  # fmt: skip
 
     def _copy(

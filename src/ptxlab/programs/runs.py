@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from ptxlab.device.detectors import DETECTORS
 from ptxlab.device.host_memory import RawArguments
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.record import Record
+from ptxlab.device.regions import ReadBytes, Region
 from ptxlab.device.result import Result
 from ptxlab.emulate.launch import Interrupted, launch
 from ptxlab.ir.origin import at_origin
@@ -23,7 +24,7 @@ from ptxlab.programs.device_launches import take_launches
 from ptxlab.programs.device_memory import DeviceMemory
 from ptxlab.programs.host_memory import name_host_memory
 from ptxlab.programs.log import LaunchCount, Log, RecordedLaunch, Recorder
-from ptxlab.programs.messages import Frames
+from ptxlab.programs.messages import Frames, Writer
 from ptxlab.programs.queue import (
     Queued,
     QueuedCopy,
@@ -40,9 +41,11 @@ from ptxlab.programs.repeats import Repeats
 from ptxlab.report import Diagnostic, KernelError, PtxError, Span
 
 if TYPE_CHECKING:
+    from ptxlab.programs.modules import LoadedModule
     from ptxlab.programs.turns import Turn
 
 MOST_RECORDED = 256  # operations of a program that go to a folder
+_WATCHED = 4  # launches of a kernel of which each is watched; see `Runner.watches`
 _FAILURE, _NOT_SUPPORTED = 719, 801
 # What a GPU reports of a kernel that has stopped; of other faults, an unspecified failure.
 _FAULTS = {"out-of-bounds": 700, "use-after-free": 700, "missing-peer-access": 700,
@@ -66,6 +69,8 @@ class Runner:
         self.objects: dict[int, Any] = {}  # textures and surfaces
         self.next_object = 0
         self.repeats = Repeats(max_repeats)
+        self._reads: list[tuple[QueuedLaunch, ReadBytes]] = []  # of memory of the host, that it does not know of
+        self._last_reads: dict[Hashable, list[ReadBytes]] = {}  # of launches that may be repeated
         log.repeats.append(self.repeats)
 
     def note(self, found: Iterable[Diagnostic], at: Frames) -> None:
@@ -82,6 +87,23 @@ class Runner:
     def count(self, kernel: ir.Function) -> LaunchCount:
         """How often a kernel was launched."""
         return self.log.launches.setdefault(kernel.title, LaunchCount())
+
+    def watches(self, loaded: LoadedModule, kernel: ir.Function) -> bool:
+        """Whether it matters which memory of the host the next launch of a kernel reads.
+
+        Not of one that may talk to the host; and of one that is launched often, seldom: it takes time.
+        """
+        count = self.count(kernel).count
+        return not loaded.talks_to_host(kernel) and (count <= _WATCHED or count & (count - 1) == 0)
+
+    def add_reads(self, answer: Writer) -> Writer:
+        """Add to an answer what launches have read of memory of the host: their titles, streams, and numbers there."""
+        answer.number(len(self._reads))
+        for one, read in self._reads:
+            answer.text(one.kernel.title).number(one.order.stream).number(one.order.count)
+            answer.number(read.start).number(read.size).number(len(read.marks)).raw(read.marks)
+        self._reads.clear()
+        return answer
 
     def run_queue(self, queue: Sequence[Queued], turn: Turn | None = None) -> Ended:
         """Run all that the program has issued and has not waited for; with a `turn`, it may wait for the host."""
@@ -164,19 +186,26 @@ class Runner:
     def run_alone(self, one: QueuedLaunch) -> Ended:
         """Run a launch that nothing runs beside, unless it was run before and changed nothing."""
         loaded, kernel, shape = one.loaded, one.kernel, one.options
+        watched = self.memory.watched() if one.is_watched else ()
+        reads: list[ReadBytes] = []
 
         def run() -> Ended:
-            return self._run(loaded.module, kernel, shape, one.data, one.frames)
+            return self._run(loaded.module, kernel, shape, one.data, one.frames, watched, reads)
 
         path = self._next_recording(1)
         if path is not None:
             shape = replace(shape, record=Record(path.with_suffix(".ptxtrace")))
         if shape.record is not None or loaded.allocates:
-            return run()
-        key = id(loaded), kernel.name, shape.grid, shape.block, shape.cluster, shape.shared, shape.cooperative, one.data
-        variables = context_of(loaded.module).memory.variables
-        memory = partial(self.memory.held, variables.values()) if loaded.may_access_memory(kernel) else None
-        return self.repeats.run(key, memory, run)
+            ended = run()
+        else:
+            key = (id(loaded), kernel.name, shape.grid, shape.block, shape.cluster, shape.shared, shape.cooperative,
+                   one.data, bool(watched))  # fmt: skip
+            variables = context_of(loaded.module).memory.variables
+            memory = partial(self.memory.held, variables.values()) if loaded.may_access_memory(kernel) else None
+            ended = self.repeats.run(key, memory, run)
+            reads = self._last_reads[key] = reads or self._last_reads.get(key, [])
+        self._reads += [(one, read) for read in reads]
+        return ended
 
     def _run_together(
         self,
@@ -201,7 +230,14 @@ class Runner:
         if not reported(result):
             return 0, ""
         self.note(result.diagnostics, at)
+        self._note_reads(part, result)
         return _status_of(result.diagnostics), result.output
+
+    def _note_reads(self, part: Sequence[Queued], result: Result) -> None:
+        for read in result.reads:
+            one = part[read.grid]
+            assert isinstance(one, QueuedLaunch)
+            self._reads.append((one, read))
 
     def _run_team(
         self,
@@ -229,15 +265,16 @@ class Runner:
         return _NOT_SUPPORTED if any(one.code == "not-emulated" for one in wrong.diagnostics) else _FAILURE, ""
 
     def _run(
-        self, module: ir.Module, kernel: ir.Function, options: LaunchOptions, data: bytes, frames: Frames
-    ) -> Ended:
-        """Run a kernel, and those that it launches."""
+        self, module: ir.Module, kernel: ir.Function, options: LaunchOptions, data: bytes, frames: Frames,
+        watched: Sequence[Region], reads: list[ReadBytes],
+    ) -> Ended:  # fmt: skip
+        """Run a kernel, and those that it launches; what they read of memory that is watched is added to `reads`."""
         args = RawArguments(self.memory, one_by_one(kernel, data), self.objects)
         context = context_of(module)
         started = time.perf_counter()
         try:
             context.refuse_wrong(module)
-            result = launch(context.emulated(module), kernel, args, options)
+            result = launch(context.emulated(module), kernel, args, options, watched)
         except Interrupted as stopped:
             self.note(stopped.diagnostics, frames)
             raise
@@ -246,6 +283,7 @@ class Runner:
         finally:
             self.count(kernel).seconds += time.perf_counter() - started
         self.note(result.diagnostics, frames)
+        reads += result.reads
         if result.recording is not None:
             self.log.recorded.append(RecordedLaunch(kernel.title, result, frames))
         status, output = _status_of(result.diagnostics), result.output
@@ -253,7 +291,9 @@ class Runner:
             self.count(one.kernel).count += 1
             shape = replace(options, grid=one.grid, block=one.block, shared=one.shared, cluster=None,
                             cooperative=False, record=self.recorded(one.kernel))  # fmt: skip
-            failed, printed = self._run(module, one.kernel, shape, one.data, frames) if not status else (0, "")
+            failed, printed = (
+                self._run(module, one.kernel, shape, one.data, frames, watched, reads) if not status else (0, "")
+            )
             status, output = status or failed, output + printed
         return status, output
 

@@ -222,7 +222,8 @@ class Process:
         if self._call is None or self._call.is_of_user:
             self.runner.count(kernel).count += 1
         started = time.process_time_ns()
-        one = QueuedLaunch(order, frames, loaded, kernel, shape, data, self._call)
+        one = QueuedLaunch(order, frames, loaded, kernel, shape, data, self._call,
+                           is_watched=self._call is None and self.runner.watches(loaded, kernel))  # fmt: skip
         if self.runner.log.examples is not None and one.is_of_user:
             keep_example(self.runner.log.examples, one, self.memory)
         self._call = None
@@ -230,7 +231,7 @@ class Process:
             self._add(one)
         status, output = (0, "") if is_queued else self.runner.run_alone(one)
         answer = Writer(status).number(int(loaded.talks_to_host(kernel))).number(time.process_time_ns() - started)
-        return answer.text(kernel.title).text(output)
+        return self.runner.add_reads(answer.text(kernel.title).text(output))
 
     # Operations that run when the host waits.
 
@@ -250,7 +251,7 @@ class Process:
         waits, is_all = bool(given.number()), bool(given.number())
         clock = [given.number() for _ in range(given.number())]
         (status, output), left = self.turns.run(self.queue, Asked(waits, None if is_all else clock))
-        return Writer(status).number(left).text(output)
+        return self.runner.add_reads(Writer(status).number(left).text(output))
 
     # The rest.
 

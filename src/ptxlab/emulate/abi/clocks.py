@@ -9,7 +9,7 @@ covers it.
 from __future__ import annotations
 
 from ptxlab.emulate.abi.findings import Finding
-from ptxlab.native import Array, Growable, Pointer, struct, u32, u64
+from ptxlab.native import Array, Growable, Pointer, struct, u8, u32, u64
 
 WITH_COPIES = 2  # of a proxy fence: the kernel also writes shared memory by copies that go through the generic proxy
 
@@ -163,6 +163,17 @@ class MapUse:
     channel: u32  # of the mbarrier that the copy signals; 0: it signals none
     number: u32  # of the copy, there
     unused: u32
+
+
+@struct
+class WatchedMemory:
+    """Memory of which the host asks what each grid has read, before any other thing orders it with the grid."""
+
+    start: u64
+    size: u64
+    marks: Pointer[Pointer[u8]]  # by grid: a bit for each byte; null where it is not asked
+    first: Pointer[u64]  # by grid: the first byte that it has read
+    past: Pointer[u64]  # by grid: past the last one; 0: it has read none
 
 
 SOURCES = 32  # bits of instructions that give undefined values; if there are more, some share one

@@ -67,6 +67,8 @@ class Configuration:
     checks: bool = False
     cooperative: bool = False
     record: Record | None = None
+    watched: Sequence[Region] = ()
+    """Memory of which the host wants to know what was read."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,7 @@ class RunningLaunch:
         self.cluster_size = math.prod(self.cluster)
         self.seed, self.checks = configuration.seed, configuration.checks
         self.workspace = WORKSPACE if configuration.cooperative else 0
+        self.watched = configuration.watched
         numbers = configuration.numbers
         self.numbers = None if numbers is None else share((ctypes.c_uint64 * max(len(numbers), 1))(*numbers))
         self.clusters = math.prod(self.grid) // self.cluster_size if numbers is None else len(numbers)
@@ -365,6 +368,11 @@ class RunningLaunch:
         """Call a function of the runtime, one of `entries`, on workers."""
         function = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_void_p] * len(workers))
         return int(function(self.compiled.address(entry))(*(worker.record.address for worker in workers)))
+
+    def ask(self, entry: str, worker: HostWorker, asked: StructArray) -> None:
+        """Call a function of the runtime that answers in a structure."""
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+        function(self.compiled.address(entry))(worker.record.address, asked.address)
 
     def follow(self, before: RunningLaunch) -> None:
         """Start while the grid before this one may still run: remember what that one did."""

@@ -24,8 +24,8 @@ def written_parameters(launch: RunningLaunch) -> int:
 def tracked_parameters(launches: Sequence[RunningLaunch], ordered: Sequence[int]) -> list[int]:
     """For each launch the parameters, as bits, that point to memory which it, or one beside it, may write.
 
-    `ordered` has for each launch those that streams and events order with it, as bits: what these write, or read, can't
-    race with it.
+    Those of memory that is watched count, too. `ordered` has for each launch those that streams and events order with it,
+    as bits: what these write, or read, can't race with it.
     """
     pointers = [_pointers(launch) for launch in launches]
     writers: dict[int | None, int] = {}  # of each allocation, as bits; None: of any
@@ -35,13 +35,14 @@ def tracked_parameters(launches: Sequence[RunningLaunch], ordered: Sequence[int]
         for place in [None] if written & UNKNOWN else places:
             writers[place] = writers.get(place, 0) | 1 << number
     found = []
-    for own, done in zip(pointers, ordered, strict=True):
+    for launch, own, done in zip(launches, pointers, ordered, strict=True):
         if writers.get(None, 0) & ~done:
             found.append(ALL)
             continue
         bits = 0
+        watched = {region.base for region in launch.watched}
         for base, parameters in own.items():
-            bits |= parameters if writers.get(base, 0) & ~done else 0
+            bits |= parameters if writers.get(base, 0) & ~done or base in watched else 0
         found.append(bits)
     return found
 

@@ -25,6 +25,7 @@ from ptxlab.numbers import tensor_core_tiles
 from .memory.block_independence import put_back, share_bytes
 from .memory.profile import settle_all
 from .order.earlier_grids import take_over_accesses
+from .order.watched_reads import mark_reads
 from .schedule.directed import run_directed
 from .schedule.grid import continue_alone, end_broken, observe_anew, run_grid, take_over
 from .schedule.search import run_search
@@ -61,6 +62,7 @@ RARE = frozenset("""
     memory.profile
     order.cluster_order order.earlier_grids order.lockstep order.matrix_rows order.network_order order.observations
     order.proxies order.reports order.tensor_happens_before order.tensor_map_order order.tensor_order order.undefined
+    order.watched_reads
     schedule.cluster_barrier schedule.clusters schedule.directed schedule.search schedule.steps
     tensor_memory.accesses tensor_memory.allocation tensor_memory.collectors
     tensor_memory.commits tensor_memory.copies tensor_memory.execution tensor_memory.metadata tensor_memory.mma
@@ -71,5 +73,5 @@ RARE = frozenset("""
 """.split())  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (
     run_directed, run_grid, run_search, take_over, continue_alone, observe_anew, end_broken, settle_all, share_bytes,
-    put_back, take_over_accesses,
+    put_back, take_over_accesses, mark_reads,
 )  # fmt: skip

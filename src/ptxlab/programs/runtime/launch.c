@@ -311,6 +311,7 @@ cudaError_t run(Function *function, const Shape *shape, const void *parameters, 
   keep_output(text, strlen(text));
   if (later) queued(stream, title, talks_to_host);
   else pending_changes(stream, snapshot, talks_to_host ? 0 : title);
+  pending_reads(&answer);
   free(answer.data);
   if (status) fail_later(status);
   return cudaSuccess;

@@ -22,9 +22,8 @@ struct Pending {
   uint64_t start, size;
   char *before;  // what was there; null where every byte is written
   bool is_read;
+  unsigned char *reads;  // of a kernel that reads: a bit for each byte; null where every byte is read
   char what[160];
-  void *frames[FRAMES];
-  int frame_count;
 };
 
 static Stream firsts[MOST_GPUS], per_threads[MOST_GPUS];  // the default streams of each GPU
@@ -100,14 +99,23 @@ static uint32_t advance(Stream *stream) {
   return ++stream->clock.counts[stream->number];
 }
 
+// Whether a kernel reads some of these bytes, which are among those that it may read.
+static bool reads_any(const Pending *one, uint64_t from, uint64_t to) {
+  for (uint64_t at = from - one->start, end = to - one->start; at < end; at++) {
+    if (!(at & 7) && !one->reads[at / 8]) at += 7;
+    else if (one->reads[at / 8] >> (at & 7) & 1) return true;
+  }
+  return false;
+}
+
 static void protect(const Pending *one, bool open) {
   uint64_t from = one->start & ~4095ull, to = (one->start + one->size + 4095) & ~4095ull;
-  if (!one->before) { mprotect((void *)from, to - from, open ? PROT_READ | PROT_WRITE : one->is_read ? PROT_READ : PROT_NONE); return; }
+  if (!one->before && !one->reads) { mprotect((void *)from, to - from, open ? PROT_READ | PROT_WRITE : one->is_read ? PROT_READ : PROT_NONE); return; }
   for (uint64_t page = from; page < to; page += 4096) {
     uint64_t low = page < one->start ? one->start : page, high = page + 4096;
     if (high > one->start + one->size) high = one->start + one->size;
-    if (open || memcmp(mine(low), one->before + (low - one->start), high - low))
-      mprotect((void *)page, 4096, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+    if (open || (one->reads ? reads_any(one, low, high) : memcmp(mine(low), one->before + (low - one->start), high - low) != 0))
+      mprotect((void *)page, 4096, open ? PROT_READ | PROT_WRITE : one->is_read ? PROT_READ : PROT_NONE);
   }
 }
 
@@ -130,6 +138,7 @@ static void drop(Pending **at) {
   Allocation *whole = allocation_at(one->start);
   if (whole && !whole->freed) protect(one, true);
   if (whole && one->before) give_back(whole, one->before);
+  free(one->reads);
   free(one);
   close_all();
 }
@@ -166,33 +175,38 @@ static bool is_complete(cudaStream_t stream) {
 }
 
 void synchronized(cudaStream_t stream) {
+  let_others_issue();
   LOCKED;
   waited(clock_of(stream));
 }
 
 void synchronized_device(int device) {
+  let_others_issue();
   LOCKED;
   all_streams();
   for (int i = 0; i < stream_count; i++)
     if (streams[i]->device == device) waited(&streams[i]->clock);
 }
 
-void close_pending(void) { close_all(); }
 
 void synchronized_all(void) {
+  let_others_issue();
   LOCKED;
   all_streams();
   for (int i = 0; i < stream_count; i++) waited(&streams[i]->clock);
 }
 
-static void add_pending(cudaStream_t stream, uint64_t start, uint64_t size, char *before, bool is_read, const char *what) {
+static Pending *new_pending(Stream *on, uint32_t count, uint64_t start, uint64_t size, bool is_read, const char *what) {
   Pending *one = calloc(1, sizeof *one);
-  Stream *on = stream_of(stream);
-  *one = (Pending){.next = pending, .stream = on, .start = start, .size = size, .before = before, .is_read = is_read};
-  one->count = on->clock.counts[on->number];
+  *one = (Pending){.next = pending, .stream = on, .count = count, .start = start, .size = size, .is_read = is_read};
   snprintf(one->what, sizeof one->what, "%s", what);
-  one->frame_count = frames_here(one->frames);
-  pending = one;
+  return pending = one;
+}
+
+static void add_pending(cudaStream_t stream, uint64_t start, uint64_t size, char *before, bool is_read, const char *what) {
+  Stream *on = stream_of(stream);
+  Pending *one = new_pending(on, on->clock.counts[on->number], start, size, is_read, what);
+  one->before = before;
   if (is_read) close_all();
   else protect(one, false);
 }
@@ -242,6 +256,25 @@ void pending_changes(cudaStream_t stream, void *snapshot, const char *kernel) {
   }
   free(all->kept);
   free(all);
+}
+
+// What kernels have read of memory that the host may touch: it may not write that before it has waited.
+void pending_reads(Bytes *answer) {
+  for (uint64_t left = take_number(answer); left; left--) {
+    char what[160];
+    snprintf(what, sizeof what, "the kernel `%.140s`", take_text(answer));
+    Stream *stream = streams[take_number(answer)];
+    uint32_t count = (uint32_t)take_number(answer);
+    uint64_t start = take_number(answer), size = take_number(answer), bytes = take_number(answer);
+    Allocation *whole = allocation_at(start);
+    bool is_over = stream->number < host.size && count <= host.counts[stream->number];
+    if (!is_over && whole && !whole->freed) {
+      Pending *one = new_pending(stream, count, start, size, true, what);
+      one->reads = memcpy(malloc(bytes), answer->data + answer->at, bytes);
+    }
+    answer->at += bytes;
+  }
+  close_all();
 }
 
 // --- Faults of the host.
@@ -295,6 +328,7 @@ static bool is_found(uint64_t address, uint64_t size, bool writes) {
     if (from < wait->start) from = wait->start;
     if (to > wait->start + wait->size) to = wait->start + wait->size;
     if (from >= to || (wait->is_read && !writes)) continue;
+    if (wait->reads && !reads_any(wait, from, to)) continue;
     if (wait->before && !memcmp(mine(from), wait->before + (from - wait->start), to - from)) continue;
     snprintf(message, sizeof message, "the host %s memory that %s %s, without waiting for it",
              writes ? "writes" : "reads", wait->what, wait->is_read ? "reads" : "writes");
@@ -578,6 +612,7 @@ API cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   ALIVE;
   Event *one = (Event *)event;
   CHECKED(one && !one->destroyed, cudaErrorInvalidResourceHandle);
+  let_others_issue();
   waited(&one->clock);
   return settled();
 }

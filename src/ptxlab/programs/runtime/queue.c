@@ -4,7 +4,10 @@
 // Until then, memory that the host may touch is closed to it. A read of it runs what is queued first. A write does so as
 // well, unless a kernel may be waiting for it.
 #include "runtime.h"
+#include <dirent.h>
 #include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
 #define MOST_QUEUED 2000
 
@@ -57,7 +60,7 @@ static bool let_run(bool waits, const uint32_t *clock, int size) {
   keep_output(text, strlen(text));
   each_allocation(open_one, 0);
   if (snapshot) pending_changes(from, snapshot, talks ? 0 : title);
-  close_pending();
+  pending_reads(&answer);
   if (!is_running) talks = false;
   is_mixed = has_launch = false;
   free(answer.data);
@@ -80,3 +83,55 @@ void wait_for(const uint32_t *clock, int size) {
 }
 
 void run_queued(void) { wait_for(0, ALL); }
+
+// --- Other threads of the host.
+//
+// What they issue before a wait has ended is not ordered after what it waits for, though they may be late: it is to run at
+// the same time. So a wait lets them go on first, until each is asleep, as in a wait of its own, or has had some time.
+
+#define MOST_PATIENCE 10000000ull  // nanoseconds of processor time; less where it was in vain
+#define LEAST_PATIENCE 100000ull
+#define MOST_THREADS 64
+
+static bool read_of_thread(long thread, const char *file, char *into, size_t size) {
+  char path[80];
+  snprintf(path, sizeof path, "/proc/self/task/%ld/%s", thread, file);
+  FILE *opened = fopen(path, "r");
+  size_t got = opened ? fread(into, 1, size - 1, opened) : 0;
+  if (opened) fclose(opened);
+  into[got] = 0;
+  return got;
+}
+
+// The processor time of a thread that is at work; 0 if it sleeps, or has ended.
+static uint64_t time_at_work(long thread) {
+  char text[512];
+  const char *state = read_of_thread(thread, "stat", text, sizeof text) ? strrchr(text, ')') : 0;
+  if (!state || strncmp(state, ") R", 3) || !read_of_thread(thread, "schedstat", text, sizeof text)) return 0;
+  return strtoull(text, 0, 10) + 1;
+}
+
+void let_others_issue(void) {
+  static _Atomic uint64_t patience = MOST_PATIENCE;
+  if (holds_library() || !is_queued()) return;
+  struct { long thread; uint64_t start; } others[MOST_THREADS];
+  int known = 0;
+  uint64_t most = patience;
+  bool was_in_vain = false;
+  for (bool is_any = true; is_any && is_queued();) {
+    is_any = was_in_vain = false;
+    DIR *threads = opendir("/proc/self/task");
+    for (struct dirent *one; threads && (one = readdir(threads));) {
+      long thread = atol(one->d_name);
+      uint64_t time = thread && thread != gettid() ? time_at_work(thread) : 0;
+      int at = 0;
+      while (at < known && others[at].thread != thread) at++;
+      if (!time || at == MOST_THREADS) continue;
+      if (at == known) others[known++].thread = thread, others[at].start = time;
+      if (time - others[at].start < most) is_any = true; else was_in_vain = true;
+    }
+    if (threads) closedir(threads);
+    if (is_any) nanosleep(&(struct timespec){0, 50000}, 0);
+  }
+  patience = was_in_vain ? most / 2 > LEAST_PATIENCE ? most / 2 : LEAST_PATIENCE : most * 2 < MOST_PATIENCE ? most * 2 : MOST_PATIENCE;
+}

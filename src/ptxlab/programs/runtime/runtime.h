@@ -50,6 +50,7 @@ extern pthread_mutex_t lock;
 int lock_library(void);
 int lock_library_unless(bool (*is_pointless)(void));  // gives up, and returns 1, if it is
 void unlock_library(int *);
+bool holds_library(void);
 
 // Findings about the host code. `about` is an address of device memory, or 0.
 void finding(const char *code, const char *message, uint64_t about, const char *help);
@@ -116,9 +117,9 @@ void started_on(cudaStream_t stream);  // work that is no operation of ours is i
 void synchronized(cudaStream_t stream);  // the host has waited for a stream
 void synchronized_all(void);
 void synchronized_device(int device);
-void close_pending(void);
 void *snapshot_of_shared(uint64_t most);  // of so many bytes
 void pending_changes(cudaStream_t stream, void *snapshot, const char *kernel);
+void pending_reads(Bytes *answer);
 void print_output(void);
 void keep_output(const char *text, size_t size);
 void watch_faults(void);
@@ -134,6 +135,7 @@ void queued(cudaStream_t stream, const char *kernel, bool talks_to_host);
 bool has_run(const uint32_t *clock, int size);  // runs what the clock comes after, as far as it does not wait for the host
 void wait_for(const uint32_t *clock, int size);  // until what the clock comes after is complete
 void run_queued(void);  // until all is complete
+void let_others_issue(void);  // before a wait
 
 // launch.c
 typedef struct Module Module;

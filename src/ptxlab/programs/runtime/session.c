@@ -17,15 +17,18 @@ pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static int connection = -1;
 static char *own_view;
 
-int lock_library(void) { return pthread_mutex_lock(&lock); }
+static __thread int depth;  // how often this thread has locked it
+bool holds_library(void) { return depth; }
+int lock_library(void) { return depth++, pthread_mutex_lock(&lock); }
 int lock_library_unless(bool (*is_pointless)(void)) {
   while (pthread_mutex_trylock(&lock)) {
     if (is_pointless()) return 1;
     sched_yield();
   }
+  depth++;
   return 0;
 }
-void unlock_library(int *ignored) { (void)ignored; pthread_mutex_unlock(&lock); }
+void unlock_library(int *ignored) { (void)ignored; depth--, pthread_mutex_unlock(&lock); }
 void *mine(uint64_t address) { return own_view + (home_of(address) - VIEW); }
 
 static void lost(const char *what) {
