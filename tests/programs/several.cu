@@ -18,7 +18,7 @@ __global__ void set(int* x, int value) {
 }
 
 __global__ void fill_with(int* x, int value) {
-    x[threadIdx.x] = value;  // expect used_too_early: data-race  // expect freed_too_early: data-race  // expect read_at_once: data-race  // expect read_by_a_stream: data-race  // expect two_threads: data-race
+    x[threadIdx.x] = value;  // expect used_too_early: data-race  // expect freed_too_early: data-race  // expect read_at_once: data-race  // expect read_by_a_stream: data-race  // expect two_threads: data-race  // expect taken_too_early: data-race
 }
 
 __global__ void add(int* to, const int* from) {
@@ -674,6 +674,26 @@ CASE(ask_a_kernel_right) {
     printf("%d\n", words[2]);
     cudaFreeHost(words);
 }
+// A stream of one GPU copies what a kernel of another one writes to memory of the host's own.
+static void takes_from_a_gpu(bool is_right) {
+    int *x, there[n];
+    cudaStream_t b;
+    cudaEvent_t done;
+    cudaSetDevice(1);
+    cudaStreamCreate(&b);
+    cudaSetDevice(0);
+    cudaEventCreate(&done);
+    cudaMalloc(&x, bytes);
+    fill_with<<<1, n>>>(x, 7);  // expect taken_too_early: data-race
+    cudaEventRecord(done);
+    cudaSetDevice(1);
+    if (is_right) cudaStreamWaitEvent(b, done);
+    cudaMemcpyAsync(there, x, bytes, cudaMemcpyDeviceToHost, b);  // expect taken_too_early: data-race
+    if (is_right) printf("%d\n", there[5]);
+    cudaFree(x);
+}
+CASE(taken_too_early) { takes_from_a_gpu(false); }
+CASE(taken_in_time) { takes_from_a_gpu(true); }
 // Two threads of the host each launch and wait; by an order of the host alone, the first kernel may still run.
 static void threads(bool is_right) {
     cudaStream_t a, b;
@@ -732,5 +752,5 @@ int main(int, char** words) {
     RUN(used_too_early) RUN(freed_too_early) RUN(used_in_time)
     RUN(read_at_once) RUN(read_at_once_right) RUN(read_by_a_stream)
     RUN(ask) RUN(ask_right) RUN(ask_a_thread) RUN(ask_a_thread_right) RUN(ask_a_kernel_right)
-    RUN(rows_right) RUN(two_threads) RUN(two_threads_right)
+    RUN(rows_right) RUN(two_threads) RUN(two_threads_right) RUN(taken_too_early) RUN(taken_in_time)
 }

@@ -46,6 +46,7 @@ OUTPUT = {
     "ask_a_kernel_right": "31\n",
     "rows_right": "9 31\n9 31\n",
     "two_threads_right": "2\n",
+    "taken_in_time": "7\n",
     "large": "1\n",
     "large_right": "1\n",
     "large_read_right": "6\n",

@@ -24,8 +24,8 @@ def written_parameters(launch: RunningLaunch) -> int:
 def tracked_parameters(launches: Sequence[RunningLaunch], ordered: Sequence[int]) -> list[int]:
     """For each launch the parameters, as bits, that point to memory which it, or one beside it, may write.
 
-    Those of memory that is watched count, too. `ordered` has for each launch those that streams and events order with it,
-    as bits: what these write, or read, can't race with it.
+    Those of memory that is watched count, too. `ordered` has for each launch those that streams and events order with
+    it, as bits: what these write, or read, can't race with it.
     """
     pointers = [_pointers(launch) for launch in launches]
     writers: dict[int | None, int] = {}  # of each allocation, as bits; None: of any

@@ -292,8 +292,7 @@ static cudaError_t queue_box(const Operation *o, bool is_staged, cudaStream_t st
 // Before memory of the device is copied to the host's own, which runs all that is queued: what reads it is among that.
 static void read_too(const Operation *o, cudaStream_t stream) {
   Allocation *from = is_device_address((uint64_t)o->from) ? allocation_at((uint64_t)o->from) : 0;
-  bool may_race = is_pe() || (is_queued() && gpu_count() == 1);
-  if (!may_race || o->kind != COPY || is_device_address((uint64_t)o->to)) return;
+  if (!(is_pe() || is_queued()) || o->kind != COPY || is_device_address((uint64_t)o->to)) return;
   if (!from || from->freed || host_may_touch(from) || (uint64_t)o->from + o->width > from->base + from->size) return;
   Operation read = *o;
   read.to = 0, read.height = read.depth = 1;
@@ -315,7 +314,12 @@ static cudaError_t copy_box(const Operation *o, bool later, cudaStream_t stream)
   char *to = reach(o->to, reach_to, o->name, "writes", to_device);
   char *from = to ? reach(o->from, reach_from, o->name, "reads", from_device) : 0;
   CHECKED(to && from, cudaErrorInvalidValue);
-  if (later && !is_device_address((uint64_t)o->to)) read_too(o, stream), synchronized(stream);
+  if (later && !is_device_address((uint64_t)o->to)) {  // the host waits
+    read_too(o, stream);
+    synchronized(stream);
+    cudaError_t error = settled();
+    if (error) return error;
+  }
   else if (later) return queue_box(o, !is_device_address((uint64_t)o->from), stream);
   for (size_t z = 0; z < o->depth; z++)
     for (size_t y = 0; y < o->height; y++)
@@ -432,7 +436,7 @@ static cudaError_t now(Operation operation) {
     return error ? error : settled();
   }
   started_on(0);
-  read_too(&operation, 0);
+  if (is_pe() || gpu_count() == 1) read_too(&operation, 0);  // of several, it is not said whose default stream it is on
   if (may_wait_for_host()) synchronized(0); else synchronized_all();
   cudaError_t error = settled();
   if (error) return error;
