@@ -18,7 +18,7 @@ __global__ void set(int* x, int value) {
 }
 
 __global__ void fill_with(int* x, int value) {
-    x[threadIdx.x] = value;  // expect used_too_early: data-race  // expect freed_too_early: data-race  // expect read_at_once: data-race  // expect read_by_a_stream: data-race  // expect two_threads: data-race  // expect taken_too_early: data-race
+    x[threadIdx.x] = value;  // expect used_too_early: data-race  // expect freed_too_early: data-race  // expect read_at_once: data-race  // expect read_by_a_stream: data-race  // expect two_threads: data-race  // expect taken_too_early: data-race  // expect filled_too_late: data-race
 }
 
 __global__ void add(int* to, const int* from) {
@@ -694,6 +694,21 @@ static void takes_from_a_gpu(bool is_right) {
 }
 CASE(taken_too_early) { takes_from_a_gpu(false); }
 CASE(taken_in_time) { takes_from_a_gpu(true); }
+// A fill of managed memory is complete when the call returns, unless it is asynchronous.
+static void fills_managed(bool is_right) {
+    int* x;
+    cudaStream_t a;
+    cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking);
+    cudaMallocManaged(&x, bytes);
+    if (is_right) cudaMemset(x, 0, bytes);
+    else cudaMemsetAsync(x, 0, bytes);  // expect filled_too_late: data-race
+    fill_with<<<1, n, 0, a>>>(x, 7);  // expect filled_too_late: data-race
+    cudaDeviceSynchronize();
+    if (is_right) printf("%d\n", x[5]);
+    cudaFree(x);
+}
+CASE(filled_too_late) { fills_managed(false); }
+CASE(filled_in_time) { fills_managed(true); }
 // Two threads of the host each launch and wait; by an order of the host alone, the first kernel may still run.
 static void threads(bool is_right) {
     cudaStream_t a, b;
@@ -753,4 +768,5 @@ int main(int, char** words) {
     RUN(read_at_once) RUN(read_at_once_right) RUN(read_by_a_stream)
     RUN(ask) RUN(ask_right) RUN(ask_a_thread) RUN(ask_a_thread_right) RUN(ask_a_kernel_right)
     RUN(rows_right) RUN(two_threads) RUN(two_threads_right) RUN(taken_too_early) RUN(taken_in_time)
+    RUN(filled_too_late) RUN(filled_in_time)
 }

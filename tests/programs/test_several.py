@@ -47,6 +47,7 @@ OUTPUT = {
     "rows_right": "9 31\n9 31\n",
     "two_threads_right": "2\n",
     "taken_in_time": "7\n",
+    "filled_in_time": "7\n",
     "large": "1\n",
     "large_right": "1\n",
     "large_read_right": "6\n",

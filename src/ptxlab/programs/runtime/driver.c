@@ -331,16 +331,17 @@ API CUresult cuPointerGetAttribute(void *into, CUpointer_attribute attribute, CU
   }
   return CUDA_SUCCESS;
 }
-static CUresult filled(const char *name, CUdeviceptr to, unsigned value, int element, size_t count, CUstream stream) {
-  FROM(issue(&(Operation){.kind = FILL, .name = name, .to = (void *)to, .value = value, .element = element, .width = count * element,
-                          .height = 1, .depth = 1, .to_pitch = count * element}, stream));
+static Operation filling(const char *name, CUdeviceptr to, unsigned value, int element, size_t count) {
+  return (Operation){.kind = FILL, .name = name, .to = (void *)to, .value = value, .element = element, .width = count * element,
+                     .height = 1, .depth = 1, .to_pitch = count * element};
 }
-API CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) { return filled("cuMemsetD8", to, value, 1, count, 0); }
-API CUresult cuMemsetD16(CUdeviceptr to, unsigned short value, size_t count) { return filled("cuMemsetD16", to, value, 2, count, 0); }
-API CUresult cuMemsetD32(CUdeviceptr to, unsigned value, size_t count) { return filled("cuMemsetD32", to, value, 4, count, 0); }
-API CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) { return filled("cuMemsetD8Async", to, value, 1, count, stream); }
-API CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) { return filled("cuMemsetD16Async", to, value, 2, count, stream); }
-API CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) { return filled("cuMemsetD32Async", to, value, 4, count, stream); }
+static CUresult filled(Operation fill, CUstream stream) { FROM(issue(&fill, stream)); }
+API CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) { FROM(fill_now(filling("cuMemsetD8", to, value, 1, count))); }
+API CUresult cuMemsetD16(CUdeviceptr to, unsigned short value, size_t count) { FROM(fill_now(filling("cuMemsetD16", to, value, 2, count))); }
+API CUresult cuMemsetD32(CUdeviceptr to, unsigned value, size_t count) { FROM(fill_now(filling("cuMemsetD32", to, value, 4, count))); }
+API CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) { return filled(filling("cuMemsetD8Async", to, value, 1, count), stream); }
+API CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) { return filled(filling("cuMemsetD16Async", to, value, 2, count), stream); }
+API CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) { return filled(filling("cuMemsetD32Async", to, value, 4, count), stream); }
 
 // --- Streams, events, launches.
 

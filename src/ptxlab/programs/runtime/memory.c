@@ -473,18 +473,26 @@ static Operation fill(const char *name, void *to, size_t pitch, int value, size_
   return (Operation){.kind = FILL, .name = name, .to = to, .to_pitch = pitch, .to_slice = slice, .value = (unsigned)value & 255,
                      .element = 1, .width = width, .height = height, .depth = depth};
 }
-API cudaError_t cudaMemset(void *to, int value, size_t size) { return later(fill("cudaMemset", to, size, value, size, 1, 1, 0), 0); }
+// A fill that is not asynchronous: the host waits for it if it may touch the memory, and else does not.
+cudaError_t fill_now(Operation operation) {
+  Allocation *one = is_device_address((uint64_t)operation.to) ? allocation_at((uint64_t)operation.to) : 0;
+  cudaError_t error = later(operation, 0);
+  if (error || !one || !host_may_touch(one) || is_capturing(0)) return error;
+  synchronized(0);
+  return settled();
+}
+API cudaError_t cudaMemset(void *to, int value, size_t size) { return fill_now(fill("cudaMemset", to, size, value, size, 1, 1, 0)); }
 API cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream) {
   return later(fill("cudaMemsetAsync", to, size, value, size, 1, 1, 0), stream);
 }
 API cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height) {
-  return later(fill("cudaMemset2D", to, pitch, value, width, height, 1, 0), 0);
+  return fill_now(fill("cudaMemset2D", to, pitch, value, width, height, 1, 0));
 }
 API cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
   return later(fill("cudaMemset2DAsync", to, pitch, value, width, height, 1, 0), stream);
 }
 API cudaError_t cudaMemset3D(struct cudaPitchedPtr to, int value, struct cudaExtent extent) {
-  return later(fill("cudaMemset3D", to.ptr, to.pitch, value, extent.width, extent.height, extent.depth, to.pitch * to.ysize), 0);
+  return fill_now(fill("cudaMemset3D", to.ptr, to.pitch, value, extent.width, extent.height, extent.depth, to.pitch * to.ysize));
 }
 
 // Memory is there from one operation of a stream to another: what other streams do with it outside of these is a race, as

@@ -210,4 +210,5 @@ struct Operation {
 cudaError_t issue(Operation *operation, cudaStream_t stream);
 cudaError_t perform(const Operation *operation, cudaStream_t stream);
 cudaError_t perform_memory(const Operation *operation, bool later, cudaStream_t stream);
+cudaError_t fill_now(Operation fill);
 cudaError_t event_recorded(cudaEvent_t event, cudaStream_t stream);
