@@ -197,6 +197,34 @@ def test_a_graph_has_the_order_of_streams_and_events(is_right: bool) -> None:
         second.wait(event)
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+def test_the_host_calls_functions_in_the_order_of_streams_and_graphs(seed: int) -> None:
+    node = ptxlab.node(2)
+    source, copy = node[0].zeros(64, np.uint32, name="source"), node[1].zeros(64, np.uint32, name="copy")
+    stream = node[1].stream()
+    calls: list[object] = []
+    with node.capture() as graph:
+        node[0].fill(source, 1)
+        node[0].call(lambda: calls.append(int(source.data[5])))
+        stream.wait(node[0].record())
+        stream.copy(copy, source)
+        stream.call(lambda: calls.append(int(copy.data[5]) + 1))
+    for _ in range(2):
+        node[0].run(graph)
+    node[0].call(lambda: calls.append("end"))
+    node.synchronize(seed=seed)
+    assert calls == [0x01010101, 0x01010102] * 2 + ["end"]
+    node[0].call(lambda: None)
+    stream.copy(copy, source)
+    node[0].fill(source)
+    with pytest.raises(ptxlab.KernelError) as wrong:
+        node.synchronize(seed=seed)
+    assert [one.code for one in wrong.value.diagnostics] == ["data-race"]
+    node[0].call(lambda: source.numpy())
+    with pytest.raises(RuntimeError, match="must not use the node"):
+        node.synchronize()
+
+
 def test_a_graph_runs_often() -> None:
     node = ptxlab.node(2)
     x, y = (node[rank].zeros(64, np.uint8, name=f"x{rank}") for rank in range(2))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxlab.node.operations import StreamOperation, after
@@ -26,7 +25,7 @@ class Graph:
         before = after(before | self._ran)
         made: dict[StreamOperation, StreamOperation] = {}
         for one in self.operations:
-            made[one] = replace(one, before={made[other] for other in one.before} or before, stream=None)
+            made[one] = one.again({made[other] for other in one.before} or before)
             self.node.add(made[one])
         self._ran = after(made.values()) or before
         return self._ran

@@ -21,6 +21,7 @@ from ptxlab.device.record import Record
 from ptxlab.device.result import Recording, Result
 from ptxlab.emulate.host.host_order import STREAMS
 from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory, Snapshot
+from ptxlab.emulate.host.running import Host
 from ptxlab.emulate.runtime.order.devices import MOST_GRIDS
 from ptxlab.emulate.team import TeamGrid, run_team
 from ptxlab.isa.gpus import gpu_named
@@ -83,6 +84,10 @@ class Device:
         """Set every byte of an array on the default stream; see `Stream.fill`."""
         self.default.fill(to, byte)
 
+    def call(self, function: Callable[[], object]) -> None:
+        """Have the host call a function on the default stream; see `Stream.call`."""
+        self.default.call(function)
+
     def record(self) -> Event:
         """An event of the default stream."""
         return self.default.record()
@@ -124,6 +129,7 @@ class Node:
         self.capturing: Graph | None = None
         self.order = STREAMS  # how messages say that the host orders launches
         self._queue: list[StreamOperation] = []
+        self._is_calling = False  # a function of the host
         self._modules: dict[tuple[int, int], tuple[ir.Module, str, ModuleMemory]] = {}
 
     def __len__(self) -> int:
@@ -139,6 +145,7 @@ class Node:
 
     def add(self, operation: StreamOperation) -> None:
         """Take an operation to run, or to capture; so many that no more can run together are run first."""
+        self._refuse_call()
         if self.capturing is not None:
             self.capturing.operations.append(operation)
             return
@@ -194,6 +201,7 @@ class Node:
         if record is not None and (seeds is not None or schedule is not None):
             raise ValueError("`record` with `seeds` or `schedule`: a recording is of one schedule, by its `seed`")
         self._refuse_capture()
+        self._refuse_call()
         queue, self._queue = self._queue, []
         if not queue:
             return Result()
@@ -253,6 +261,8 @@ class Node:
         self._refuse_capture()
         if not queue:
             raise ValueError("nothing was launched")
+        if any(operation.call for operation in queue):
+            raise ValueError("functions of the host are called once: schedules with them are not explored")
         options = LaunchOptions(1, 1, detectors=detectors, timeout=timeout, gpu=self.gpu)
         return ExploredTeam(self._grids(queue, options), self._space)
 
@@ -266,6 +276,10 @@ class Node:
     def _refuse_capture(self) -> None:
         if self.capturing is not None:
             raise RuntimeError("a graph is being captured, which nothing can be waited for in")
+
+    def _refuse_call(self) -> None:
+        if self._is_calling:
+            raise RuntimeError("a function of the host on a stream must not use the node: kernels still run")
 
     def _try(self, queue: Sequence[StreamOperation], seeds: Sequence[int], options: dict[str, Any]) -> Result:
         """Run operations under several schedules, from the same memory, until one of them finds something."""
@@ -292,7 +306,32 @@ class Node:
         return result
 
     def _run(self, queue: Sequence[StreamOperation], options: LaunchOptions) -> Result:
-        return run_team(self._grids(queue, options), self._space())
+        calls = any(operation.call for operation in queue)
+        return run_team(self._grids(queue, options), self._space(), self._host(queue) if calls else None)
+
+    def _host(self, queue: Sequence[StreamOperation]) -> Host:
+        """What calls the functions of the host among operations, each when those that it follows are complete."""
+        numbers = {id(operation): number for number, operation in enumerate(queue)}
+        left = [operation for operation in queue if operation.call is not None]
+        for operation in left:
+            assert operation.call is not None
+            operation.call.word[0] = 0
+
+        def call_next(_: int, are_complete: Sequence[bool]) -> bool:
+            for operation in left:
+                assert operation.call is not None
+                if all(are_complete[numbers[id(one)]] for one in operation.before if id(one) in numbers):
+                    left.remove(operation)
+                    self._is_calling = True
+                    try:
+                        operation.call.function()
+                    finally:
+                        self._is_calling = False
+                    operation.call.word[0] = 1
+                    return True
+            return False
+
+        return call_next
 
     def _space(self) -> AddressSpace:
         return AddressSpace(list(self.memory.regions.values()))

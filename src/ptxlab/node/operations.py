@@ -5,10 +5,12 @@ Copies and fills are kernels of our own, so that the detectors see what they rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+import numpy
 
 from ptxlab import ir
 from ptxlab.report import Span
@@ -86,6 +88,19 @@ done:
     ret;
 }}
 
+.visible .entry await_{type}(.param .u64 word)
+{{
+    .reg .pred %p;
+    .reg .b32 %v;
+    .reg .b64 %word;
+    ld.param.u64 %word, [word];
+next:
+    ld.relaxed.sys.global.u32 %v, [%word];
+    setp.eq.u32 %p, %v, 0;
+    @%p bra next;
+    ret;
+}}
+
 .visible .entry fill_{type}(.param .u64 to, .param .u32 value, .param .u64 count, .param .u64 to_pitch,
     .param .u64 to_slice)
 {{
@@ -118,6 +133,14 @@ done:
 """
 
 
+class HostCall:
+    """A function of the host on a stream: the operation polls a word, which is set once it has returned."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self.function = function
+        self.word = numpy.zeros(1, numpy.uint32)
+
+
 @dataclass(eq=False)
 class StreamOperation:
     """A kernel with its arguments, or a copy or a fill, on a stream of a GPU."""
@@ -138,13 +161,28 @@ class StreamOperation:
     number: int = 0
     """Of the stream, on its GPU."""
     is_kernel: bool = True
+    call: HostCall | None = None
+    """What the host does meanwhile, if it is a function of the host."""
     is_complete: bool = field(default=False)
+
+    def again(self, before: set[StreamOperation]) -> StreamOperation:
+        """The same, as one of a graph that runs."""
+        made = replace(self, before=before, stream=None)
+        if self.call is not None:  # each call has a word of its own
+            made.call = HostCall(self.call.function)
+            made.args = [made.call.word]
+        return made
 
 
 def after(operations: Iterable[StreamOperation]) -> set[StreamOperation]:
     """Those operations, without what has run, and without those that others of them follow directly."""
     left = {operation for operation in operations if not operation.is_complete}
     return left.difference(*(operation.before for operation in left))
+
+
+def call_kernel() -> ir.Function:
+    """A kernel that waits until a word is not zero."""
+    return _module("u32", 4)["await_u32"]
 
 
 def copy_kernel(*multiples: int) -> tuple[ir.Function, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
@@ -14,7 +14,16 @@ from ptxlab.device.structures import leaves
 from ptxlab.node.arrays import Array
 from ptxlab.node.graphs import Graph
 from ptxlab.node.host_lines import host_line
-from ptxlab.node.operations import THREADS, StreamOperation, after, copy_kernel, fill_kernel, read_kernel
+from ptxlab.node.operations import (
+    THREADS,
+    HostCall,
+    StreamOperation,
+    after,
+    call_kernel,
+    copy_kernel,
+    fill_kernel,
+    read_kernel,
+)
 
 if TYPE_CHECKING:
     from ptxlab.author import Kernel
@@ -126,6 +135,16 @@ class Stream:
             args = [box.start, values, width // size, steps[0], width, steps[1], width * rows]
         self._add(kernel, (rows, slices), THREADS, args, {}, title, is_kernel=False)
 
+    def call(self, function: Callable[[], object]) -> None:
+        """Have the host call a function once all is complete that was launched on this stream before.
+
+        What is launched on it next waits until the function has returned, as with `cudaLaunchHostFunc`. Like there, the
+        function must not use the node. It is called in each run, of several seeds too.
+        """
+        made = HostCall(function)
+        title = f"`{getattr(function, '__name__', 'a function')}` of the host"
+        self._add(call_kernel(), 1, 1, [made.word], {}, title, is_kernel=False, call=made)
+
     def record(self) -> Event:
         """An event: it is complete when all is that was launched on this stream so far."""
         return Event(after(self._last), self.device.node.capturing)
@@ -150,6 +169,7 @@ class Stream:
         title: str,
         *,
         is_kernel: bool,
+        call: HostCall | None = None,
     ) -> None:
         before = after(self._last)
         operation = StreamOperation(
@@ -165,6 +185,7 @@ class Stream:
             self,
             self.number,
             is_kernel,
+            call,
         )
         self._last = {operation}
         self.device.node.add(operation)
