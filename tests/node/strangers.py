@@ -113,7 +113,8 @@ def torch(
             own = results[turn][device.rank]
             after: list[Any] = {"one_shot": [own, None, 0], "two_shot_all_reduce_kernelI": [own, 0]}.get(kind, [0])
             first = [ptxlab.Multicast(x)] if kind == "multimem" else [ptxlab.PointerArray(x), *after]
-            device.launch(kernel, BLOCKS, THREADS, [*first, COUNT, pads, device.rank, ranks])
+            last = [0] * (kind == "two_shot_all_reduce_kernelI")  # of a reduce-scatter: the size of its last dimension
+            device.launch(kernel, BLOCKS, THREADS, [*first, COUNT, pads, device.rank, ranks, *last])
             if is_in_place:
                 device.copy(own, x[device.rank])
     found = node.synchronize(seed=seed, on_error="collect")
