@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   else count<<<1, 64>>>(x, n);
   cudaMemcpy(back, x, 128, cudaMemcpyDeviceToHost);
   printf("%d\\n", back[31]);
-  cudaFree(x);
+  if (n >= 0) cudaFree(x);  // otherwise there is a note, which ends no search
   return n == 33 || n < 0 ? 0 : 5;
 }
 """

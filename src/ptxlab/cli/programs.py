@@ -253,7 +253,7 @@ def _try_seeds(command: Sequence[str], options: ProgramOptions, count: int) -> P
         with progress_bar(f"seed {seed}, " if count > 1 else "") as progress:
             own = launch | {"seed": seed, "progress": progress}
             result = run_program(command, replace(options, launch=own), modules)
-        if result.findings or result.status:
+        if result.status or any(one.level != "note" for one in result.findings):
             break
     found = [with_replay(one, seed) for one in result.findings] if count > 1 else result.findings
     return replace(result, findings=found)
