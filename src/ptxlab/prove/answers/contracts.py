@@ -29,6 +29,10 @@ WIDEST = 16  # elements of a vector
 PER_THREAD = (1, 2, 4, 8, 16)  # elements
 
 
+WORD = re.compile(r"\s*(?P<name>[\w$]+(?:\+\d+)?)\[(?P<index>\d+|:)\]\s*==\s*(?P<value>\d+)\s*")
+"""What is said of a word of an array, or of all its words: what it holds when the kernel starts."""
+
+
 class ContractError(ValueError):
     """A contract that can't be read."""
 
@@ -44,11 +48,22 @@ class Example:
     grid: tuple[int, int, int]
     bytes: Mapping[str, int] = field(default_factory=dict)
     """Of arrays whose elements are as large as what accesses them."""
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    """What arrays hold when the kernel starts, or what they start with."""
 
     def in_elements(self, sizes: Mapping[str, int]) -> Example:
         """The same, with lengths in elements of these sizes."""
         lengths = {name: size // sizes[name] for name, size in self.bytes.items() if name in sizes}
         return replace(self, lengths={**self.lengths, **lengths})
+
+    def holds_word(self, word: str, value: int, size: int) -> bool:
+        """Whether a word of an array is a number, or whether all are: `x[3]`, `x[:]`, of so many bytes each."""
+        name, _, index = word.removesuffix("]").rpartition("[")
+        data, number = self.contents.get(name, b""), value.to_bytes(size, "little")
+        if index == ":":
+            whole = self.lengths.get(name, -1) * self.sizes.get(name, 1)
+            return len(data) == whole and data == number * (whole // size)
+        return data[int(index) * size : (int(index) + 1) * size] == number
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,11 @@ class Names:
     block: tuple[int, int, int]
 
     def contract(self, text: str) -> Callable[[Space], Any]:
-        """A contract as a formula in a space of variables."""
+        """A contract as a formula in a space of variables; of what an array holds, `contents_of` says it."""
+        word = WORD.fullmatch(text)
+        if word is not None:
+            self.known(word["name"], self.arrays, text)
+            return lambda _: z3.BoolVal(True)
         try:
             parsed = ast.parse(_without_keywords(text.strip(), self.scalars | self.arrays), mode="eval").body
         except SyntaxError:
@@ -164,6 +183,16 @@ def ranges_of(texts: Iterable[str]) -> dict[str, tuple[int, int]]:
     return found
 
 
+def contents_of(texts: Iterable[str]) -> dict[str, int]:
+    """What words of arrays are when a kernel starts, as conditions say.
+
+    >>> contents_of(["n <= len(x)", "ticket[0] == 0", "locks[:] == 1"])
+    {'ticket[0]': 0, 'locks[:]': 1}
+    """
+    said = (one for text in texts if (one := WORD.fullmatch(text)) is not None)
+    return {f"{one['name']}[{one['index']}]": int(one["value"]) for one in said}
+
+
 def _without_keywords(text: str, names: frozenset[str]) -> str:
     """The text with fullwidth letters in parameters' names that Python reserves; Python reads a name as plain ones.
 
@@ -212,8 +241,10 @@ def length_guesses(name: str, example: Example, block: tuple[int, int, int]) -> 
 
 
 def longer_guesses(name: str, example: Example) -> Iterator[str]:
-    """What an array may be longer than: sizes above 1, and products of two of them."""
+    """What an array may be longer than: sizes above 1, blocks of the grid, and products of two of them."""
     sizes = {one: value for one, value in example.numbers.items() if value > 1}
+    sizes |= {f"grid.{axis}": extent for axis, extent in zip(AXES, example.grid, strict=True) if extent > 1}
+    sizes = sizes or {"grid.x": 1}
     for count in (1, 2):
         for chosen in combinations_with_replacement(sorted(sizes), count):
             if prod(sizes[one] for one in chosen) <= example.lengths[name]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ptxlab.prove.execution.execution import Execution
-from ptxlab.prove.execution.segments import Access, UnsupportedError
 from ptxlab.prove.obligations.barriers import Barriers
 from ptxlab.prove.obligations.bounds import Bounds
 from ptxlab.prove.obligations.exits import show_exits, show_presence
@@ -14,6 +13,7 @@ from ptxlab.prove.obligations.initialized import Initialized
 from ptxlab.prove.obligations.once import Once
 from ptxlab.prove.obligations.races import Races
 from ptxlab.prove.obligations.tensors import Tensors
+from ptxlab.prove.obligations.tickets import Places, Tickets
 from ptxlab.prove.obligations.warp_registers import show_registers
 from ptxlab.prove.questions.objects import Object, Objects
 from ptxlab.prove.questions.questions import Obligation, Questions, copy_at_exit
@@ -43,22 +43,11 @@ class Proof:
         else:
             for access in accesses:
                 access.epoch = 0
+        places = Places(execution)
         self.execution, self.objects = execution, Objects(accesses, shared, sizes)
-        self._check_allocations(accesses)
         self.questions = Questions(execution.terms, sizes, clock)
+        self.tickets = Tickets(places, execution.terms, self.objects, self.questions)
         self.obligations: list[Obligation] = []
-
-    def _check_allocations(self, accesses: Sequence[Access]) -> None:
-        """That nothing but an allocation of tensor memory writes where its address is."""
-        for address in self.execution.allocations:
-            writes = [one for one in accesses if one.writes and one.space == "shared"]
-            own = [one for one in writes if one.address == address]
-            places = [self.objects.located(one) for one in writes]
-            object = self.objects.located(own[0])
-            for one, place in zip(writes, places, strict=True):
-                is_same = object is None or place is None or place[0].key == object[0].key
-                if is_same and one.at != own[0].at:
-                    raise UnsupportedError(one.at, "this may overwrite the address of tensor memory")
 
     def show_known(self) -> None:
         """Note the accesses of which not even the array is known."""
@@ -107,7 +96,7 @@ class Proof:
 
     def show_races(self, milliseconds: int) -> None:
         """Show that no two accesses of different threads conflict."""
-        races = Races(self.execution, self.objects, self.questions, self.orders)
+        races = Races(self.execution, self.objects, self.questions, self.tickets, self.orders)
         self.obligations += races.show(milliseconds)
         self.obligations += Tensors(self.execution, self.questions).show(milliseconds)
 

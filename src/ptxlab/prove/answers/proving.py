@@ -25,6 +25,7 @@ from ptxlab.measure import Launch
 from ptxlab.prove.execution.execution import Execution
 from ptxlab.prove.execution.maps import MAP_BYTES, at_byte
 from ptxlab.prove.execution.segments import UnsupportedError
+from ptxlab.prove.obligations.handovers import mistaken
 from ptxlab.prove.questions.intervals import parameter_name
 from ptxlab.prove.questions.objects import Object
 from ptxlab.prove.questions.questions import PATIENT, QUICK, Obligation
@@ -35,6 +36,7 @@ from ptxlab.report import PtxError
 from .contracts import (
     Example,
     Names,
+    contents_of,
     grid_guesses,
     least_guesses,
     length_guesses,
@@ -161,9 +163,8 @@ class Proving:
                 raise UnsupportedError(0, "`once`, `initialized` and parts of warps are not followed in clusters")
             if self.kernel.directive("blocksareclusters") is not None:
                 raise UnsupportedError(0, "a launch that counts clusters is not followed")
-            execution = Execution(facts, terms, lines, self.clock)
             sizes = dict(self.example.sizes) if self.example else {}
-            proof = Proof(execution, self.shared, sizes, self.clock)
+            execution, proof = self._executed(facts, terms, lines, sizes)
             self.example = self.example and self.example.in_elements(sizes)
         except UnsupportedError as wrong:
             return self._say(OPEN, [_unsupported(wrong, lines)])
@@ -172,6 +173,19 @@ class Proving:
             return self._shown(proof, execution)
         except UnsupportedError as wrong:
             return self._say(OPEN, [_unsupported(wrong, lines)])
+
+    def _executed(
+        self, facts: Facts, terms: Terms, lines: Sequence[int], sizes: dict[str, int]
+    ) -> tuple[Execution, Proof]:  # fmt: skip
+        """The kernel, executed until each load reads what it is taken to."""
+        unknown: set[int] = set()
+        while True:
+            execution = Execution(facts, terms, lines, self.clock, unknown)
+            proof = Proof(execution, self.shared, sizes, self.clock)
+            wrong = mistaken(execution, proof.objects)
+            if not wrong:
+                return execution, proof
+            unknown |= wrong
 
     def _shown(self, proof: Proof, execution: Execution) -> Verdict:
         """What comes of the obligations."""
@@ -190,8 +204,9 @@ class Proving:
                 proof.questions.ranges[name] = max(low, least), min(high, most)
         for name in self.asked.once:
             self.names.known(name, arrays, "once")
-        self.rooms = self._rooms(execution)
+        self.rooms = [*self._rooms(execution), *self._words()]
         proof.questions.contracts = self._contracts(self.rooms)
+        proof.tickets.show(contents_of([*self.assume, *self.rooms]), QUICK)
         proof.show_known()
         proof.show_loops(QUICK)
         proof.obligations += self._bounds()
@@ -276,6 +291,13 @@ class Proving:
         sizes = {parameter_name(one) if one.kind == PARAMETER else str(one.detail) for one in known}
         return [] if self.example is None else self._guesses(room_guesses(self.example, self.block, sizes))
 
+    def _words(self) -> list[str]:
+        """That counters are 0 when the kernel starts, where decisions depend on it."""
+        said = contents_of(self.assume)
+        asked = [(word, size) for word, size in sorted(self.proof.tickets.asked().items()) if word not in said]
+        return [] if self.example is None else self._guesses(
+            f"{word} == 0" for word, size in asked if self.example.holds_word(word, 0, size))  # fmt: skip
+
     def _bounds(self) -> list[Obligation]:
         proof = self.proof
         if not self.asked.bounds:
@@ -331,10 +353,9 @@ class Proving:
     def _lengths(self, name: str, example: Example) -> list[str]:
         """What the length of an array may follow from."""
         known = list(islice(filter(self.is_guess, length_guesses(name, example, self.block)), MOST_GUESSES))
-        if name not in example.bytes:
-            return known
         whole = [one for one in known if not one.partition("== ")[2][0].isdigit()]
-        return [*whole, *self._guesses(longer_guesses(name, example)), *(one for one in known if one not in whole)]
+        numbers, longer = [one for one in known if one not in whole], self._guesses(longer_guesses(name, example))
+        return [*whole, *longer, *numbers] if name in example.bytes else [*whole, *numbers, *longer]
 
     def _grids(self, example: Example) -> list[str]:
         return self._guesses(grid_guesses(example, self.block))
@@ -440,6 +461,7 @@ class Proving:
             found.append("array arguments do not overlap, are aligned to 16 bytes and have fewer than 2^31 elements"
                          f" (bytes of an element: {sizes})")  # fmt: skip
         maps = {one.map for one in proof.execution.notes.tensors}
+        found += proof.tickets.assumed
         if maps:
             boxes = proof.execution.terms.boxes
             sizes = ", ".join(f"{name}: {' x '.join(map(str, boxes[name].extents))}" for name in sorted(maps))
@@ -498,6 +520,7 @@ def _example(kernel: ir.Function, args: Sequence[object], grid: tuple[int, int, 
     numbers: dict[str, int] = {}
     lengths: dict[str, int] = {}
     sizes: dict[str, int] = {}
+    contents: dict[str, bytes] = {}
     for parameter, value in zip(kernel.parameters, args, strict=False):
         if isinstance(value, (bool, np.bool_)):
             continue
@@ -506,7 +529,8 @@ def _example(kernel: ir.Function, args: Sequence[object], grid: tuple[int, int, 
         elif hasattr(value, "shape") and hasattr(value, "dtype") and value.shape:
             array = np.asarray(value)
             lengths[parameter.title], sizes[parameter.title] = int(array.size), array.dtype.itemsize
-    return Example(numbers, lengths, sizes, grid)
+            contents[parameter.title] = array.tobytes()
+    return Example(numbers, lengths, sizes, grid, contents=contents)
 
 
 def _lines(kernel: ir.Function, facts: Facts) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
 
 from ptxlab import ir
@@ -9,18 +10,19 @@ from ptxlab.emulate.translate.refuse import reason_of
 from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import WORD
 from ptxlab.isa import Match
-from ptxlab.isa.types import Type
+from ptxlab.isa.types import Type, type_named
 from ptxlab.prove.terms.predicates import TRUE
-from ptxlab.prove.terms.terms import is_certain, without_rank
+from ptxlab.prove.terms.terms import UNSIGNED, Symbol, is_certain, without_rank
 
 from .alike import Alike
 from .asynchronous import Asynchronous
-from .registers import UNCHANGED, Registers
-from .segments import Access, Here, Notes, Path, Segment, UnsupportedError, joined
-from .tensor_memory import Allocation
+from .registers import UNCHANGED, Registers, stored_words
+from .segments import Access, Draw, Handed, Here, Notes, Segment, Store, UnsupportedError, joined
+from .threads import Threads
 
 VISIBLE = ("shared", "global", "const")  # to all threads of a block
 BARRIERS = 16  # of a block, by their numbers
+_UNSIGNED_BYTES = {width // 8: type for width, type in UNSIGNED.items()} | {1: type_named("u8")}
 INITIALIZED = "mbarrier_init.cluster"  # a fence that makes mbarriers visible to the cluster
 PROXY = "proxy"  # of a fence between the proxies, before the state space that it is for
 
@@ -28,15 +30,14 @@ PROXY = "proxy"  # of a fence between the proxies, before the state space that i
 class Effects:
     """Notes what the instructions of a kernel do."""
 
-    def __init__(self, registers: Registers, notes: Notes) -> None:
-        self.registers, self.notes = registers, notes
+    def __init__(self, registers: Registers, notes: Notes, unknown: Collection[int]) -> None:
+        self.registers, self.notes, self._unknown = registers, notes, unknown
         self.facts, self.terms = registers.facts, registers.terms
         self.asynchronous = Asynchronous(self)
-        self._alike = Alike(self.facts, self.terms)
+        self._alike, self._threads = Alike(self.facts, self.terms), Threads(self.terms)
         self._plain: dict[int, bool] = {}
         self._awaited: set[int] = set()
         """Where threads wait at the barrier of the cluster that have arrived just before."""
-        registers.is_synchronized = self._is_synchronized
 
     def happen(self, here: Here) -> Segment:
         """Note what an instruction does; the segment after it."""
@@ -58,6 +59,9 @@ class Effects:
         fenced |= {INITIALIZED} & set(effects.fences)
         if fenced:
             self.notes.event("fence", here, spaces=fenced)
+        orders = [one for one in effects.fences if "." in one and not one.startswith((PROXY, "mbarrier"))]
+        if orders:
+            self.notes.point(here, orders)
         if effects.more_registers or effects.fewer_registers:
             count = self.operand(here, "count")
             assert count is not None
@@ -72,23 +76,58 @@ class Effects:
             if access.is_async or access.bytes is None or (access.kind == "update" and effects.converges):
                 raise UnsupportedError(at, f"`{text}` is not followed")
             address = self.access(here, match, access.operand, access.kind, access.space, access.bytes, access.order)
-            if access.order in UNCHANGED and here.segment.accesses[-1].space in VISIBLE:
+            noted = here.segment.accesses[-1]
+            if access.kind == "update":
+                self._draw(here, match, noted)
+            elif noted.space == "shared":
+                self._hand(here, noted)
+            if access.order in UNCHANGED and noted.space in VISIBLE:
                 self._alike.addresses[at] = address, here.loops
             if access.kind == "store" and not effects.converges:  # lanes store parts of what others give
-                here.segment.accesses[-1].alike = self._alike.stored(at, match)
+                noted.alike = self._alike.stored(at, match)
         return segment
+
+    def _hand(self, here: Here, access: Access) -> None:
+        """Note what is stored in shared memory, and take a load for one of what was stored there last."""
+        words = [one for one in stored_words(self.facts, here.at) if one.index in self.registers.relevant]
+        if words:
+            value = self.registers.read(here.at, words[0], words[0].type, here.state, here.loops)
+            type = _UNSIGNED_BYTES.get(access.bytes)
+            if type is not None and type.width <= value.type.width:
+                self.notes.stores.append(Store(access, self.terms.fit(value, words[0].type, type)))
+        writes = self.facts.effects.writes[here.at]
+        self.registers.results.pop(here.at, None)
+        if access.writes or len(writes) != 1 or here.at in self._unknown:
+            return
+        last = next((one for one in reversed(self.notes.stores)
+                     if (one.access.address, one.access.bytes) == (access.address, access.bytes)), None)  # fmt: skip
+        if last is not None:
+            self.notes.handed.append(Handed(access, last))
+            self.registers.results[here.at] = last.value
+
+    def _draw(self, here: Here, match: Match, access: Access) -> None:
+        """Note an addition to a counter: what it returns is what the counter held first, and the sum of all before."""
+        terms, operation = self.terms, getattr(match.candidate.modifiers, "op", None)
+        type = next((one.type for one in match.expected if one.name == "b" and not one.count), None)
+        if operation not in ("add", "inc") or type is None or type.kind not in "us":
+            return
+        unsigned = UNSIGNED[type.width]
+        operand = self.operand(here, "b", unsigned)
+        assert operand is not None
+        is_one = self._threads.mask(access.path)[0].bit_count() == 1 and terms.ranks == 1
+        sum = Symbol("the result of an atomic operation", self.notes.lines[here.at], here.loops, is_one)
+        value, first = terms.symbol(sum, unsigned), terms.content(access.address, unsigned)
+        is_addition = operation == "add"
+        draw = Draw(access, first, sum, value, operand if is_addition else linear(unsigned, 1),
+                    None if is_addition else operand)  # fmt: skip
+        access.draw = draw
+        self.notes.point(here, (access.order,), draw)
+        self.registers.results[here.at] = terms.fit(first.plus(value), unsigned, type)
 
     def _is_parameter(self, at: int, space: str | None) -> bool:
         """Whether what is accessed is a parameter at a constant place in it."""
         writes = self.facts.effects.writes[at]
         return space == "param" and any(self.facts.loaded_parameter(at, one) is not None for one in writes)
-
-    def _is_synchronized(self, allocation: Allocation, path: Path) -> bool:
-        """Whether all threads on a path have passed a barrier after an allocation."""
-        if not set(allocation.path) <= set(path):
-            return False
-        barriers = [one for one in self.notes.events[allocation.epoch :] if one.kind == "barrier" and not one.loops]
-        return any(set(one.path) <= set(path) & set(allocation.path) for one in barriers)
 
     def _is_plain(self, match: Match) -> bool:
         """Whether an instruction does nothing but compute."""
@@ -228,5 +267,5 @@ class Effects:
         here.segment.accesses.append(
             Access(here.at, self.notes.lines[here.at], kind, (space or "generic").partition("::")[0], bytes, align,
                    element, order, address, joined(here.path, here.guard), here.segment, is_collective, unit,
-                   len(self.notes.events))
+                   len(self.notes.events), passed=len(self.notes.points))
         )  # fmt: skip

@@ -36,12 +36,14 @@ ROUNDS = 4  # in which closed forms of a loop are found, each with those before
 
 
 class Execution:
-    """One run of a kernel for all threads."""
+    """One run of a kernel for all threads; `unknown`: the loads that are not taken to read what a store left."""
 
-    def __init__(self, facts: Facts, terms: Terms, lines: Sequence[int], clock: Clock) -> None:
+    def __init__(
+        self, facts: Facts, terms: Terms, lines: Sequence[int], clock: Clock, unknown: Collection[int] = ()
+    ) -> None:  # fmt: skip
         self.facts, self.terms, self.notes, self._clock = facts, terms, Notes(lines), clock
         self._registers = Registers(facts, terms, lines)
-        self._effects = Effects(self._registers, self.notes)
+        self._effects = Effects(self._registers, self.notes, unknown)
         self._steps = 0
         self._order = facts.flow.ordered()
         self._dominators = facts.flow.dominators()
@@ -52,11 +54,6 @@ class Execution:
         _, exits = self._walk(set(self._order), 0, Arrival((), {}, self.entry), ())
         assert not exits
         spread(self.notes.loops)
-
-    @property
-    def allocations(self) -> Collection[Linear]:
-        """The addresses in shared memory at which those of tensor memory are."""
-        return self._registers.allocations
 
     # Blocks.
 
@@ -154,7 +151,7 @@ class Execution:
                     return leaving
                 continue
             segment = self._effects.happen(Here(at, guard, path, state, segment, loops))
-            self._registers.write(at, guard, state, loops, path)
+            self._registers.write(at, guard, state, loops)
             if at in self._effects.asynchronous.waits:
                 state[self._effects.asynchronous.waits[at]] = TRUE
         if block.end < len(facts.instructions):

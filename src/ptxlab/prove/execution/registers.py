@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Sequence
 
 from ptxlab import ir
 from ptxlab.flow import Facts
 from ptxlab.flow.engine import Node, NodePlan
-from ptxlab.flow.expressions import Linear, linear
+from ptxlab.flow.expressions import ADDRESS, Linear, linear
 from ptxlab.flow.ranges import Bounds
 from ptxlab.flow.symbolic import LONG, WORD
 from ptxlab.isa import Match
@@ -19,9 +19,6 @@ from ptxlab.prove.terms.terms import Loop, Symbol, Terms
 
 from .maps import coordinates_of
 from .segments import Path, State
-
-if TYPE_CHECKING:
-    from .tensor_memory import Allocation
 
 ASKED = frozenset("membermask read size parity count bytes a_desc b_desc idesc taddr columns mask s_desc".split())
 """Operands that say which lanes wait for each other, how much is copied, for what is waited, and what an MMA reads."""
@@ -38,10 +35,8 @@ class Registers:
         self.facts, self.terms, self.lines = facts, terms, lines
         self.relevant = _relevant(facts)
         """Those that decide where threads go and which memory they access."""
-        self.allocations: dict[Linear, Allocation] = {}
-        """Of tensor memory, by the address in shared memory at which its address is."""
-        self.is_synchronized: Callable[[Allocation, Path], bool] = lambda *_: False
-        """Whether a barrier is between an allocation and a place on a path, at the moment."""
+        self.results: dict[int, Linear] = {}
+        """What an atomic operation returns, or a load what was stored, where that is known, by their places."""
 
     def guard(self, at: int, state: State, path: Path, loops: tuple[Loop, ...]) -> Linear:
         """Under which condition an instruction runs, given that its path is taken."""
@@ -91,12 +86,12 @@ class Registers:
         """A value of which nothing is known."""
         return self.terms.symbol(Symbol(reason, self.lines[at], loops, is_same), type)
 
-    def write(self, at: int, guard: Linear, state: State, loops: tuple[Loop, ...], path: Path = ()) -> None:
+    def write(self, at: int, guard: Linear, state: State, loops: tuple[Loop, ...]) -> None:
         """Put what an instruction computes into the registers that matter."""
         written: State = {}
         for register in self.facts.effects.writes[at]:
             if register in self.relevant:
-                value = self._allocated(at, register, state, path) or self._result((at, register), state, loops)
+                value = self._result((at, register), state, loops)
                 if value.depth > MOST_DEPTH:
                     value = self.symbol("an expression that is too large", at, loops, value.type)
                 if guard != TRUE:
@@ -107,30 +102,14 @@ class Registers:
                 written[register] = value
         state.update(written)
 
-    def _allocated(self, at: int, register: int, state: State, path: Path) -> Linear | None:
-        """The address of tensor memory, where that is what is loaded."""
-        match, instruction = self.facts.matches[at], self.facts.instructions[at]
-        if not self.allocations or match is None or match.effects.steps or match.effects.converges:
-            return None
-        loads = [(one.kind, one.space, one.bytes) for one in match.effects.accesses]
-        if loads != [("load", "shared", 4)] or len(self.facts.effects.writes[at]) != 1:
-            return None
-        (operand,) = (one for one, expected in zip(instruction.operands, match.expected, strict=True)
-                      if expected.kind == "address")  # fmt: skip
-        place = self.terms.placed(self.read(at, operand, address_type(operand), state, ()))
-        allocation = self.allocations.get(place)
-        if allocation is None or not self.is_synchronized(allocation, path):
-            return None
-        return self.terms.fit(
-            self.terms.symbol(allocation.base, WORD, (0, 511)), WORD, self.terms.type_of((at, register))
-        )
-
     def _result(self, node: Node, state: State, loops: tuple[Loop, ...]) -> Linear:
         at, terms = node[0], self.terms
         type = terms.type_of(node)
         loaded = self.facts.loaded_parameter(*node)
         if loaded is not None:
             return terms.unknown(node, type)
+        if at in self.results:
+            return terms.fit(self.results[at], self.results[at].type, type)
         match = self.facts.matches[at]
         if match is not None and match.effects.elects:  # an assumption: it is the first lane
             lane = terms.lane()
@@ -208,6 +187,30 @@ def _bounds_of_load(match: Match | None, type: Type) -> Bounds | None:
     return (0, (1 << loaded.width) - 1) if loaded is not None and is_narrow else None
 
 
+def stored_words(facts: Facts, at: int) -> list[ir.Register]:
+    """The register that an instruction stores in shared memory, of those that may hold an integer."""
+    match = facts.matches[at]
+    if match is None or match.effects.steps or match.effects.converges:
+        return []
+    if [(one.kind, one.space) for one in match.effects.accesses] != [("store", "shared")]:
+        return []
+    pairs = zip(facts.instructions[at].operands, match.expected, strict=True)
+    return [one for one, expected in pairs if isinstance(one, ir.Register) and one.vector == 1
+            and expected.kind == "value" and expected.type is not None and expected.type.kind in "usb"]  # fmt: skip
+
+
+def _place(facts: Facts, at: int) -> Linear | None:
+    """The address in shared memory that an instruction accesses, if it is a constant."""
+    match = facts.matches[at]
+    if match is None or [one.space for one in match.effects.accesses] != ["shared"]:
+        return None
+    name = match.effects.accesses[0].operand
+    (operand,) = (one for one, expected in zip(facts.instructions[at].operands, match.expected, strict=True)
+                  if expected.name == name)  # fmt: skip
+    found = facts.symbolic(at, operand)
+    return found if all(atom.kind == ADDRESS for atom, _ in found.terms) else None
+
+
 def _relevant(facts: Facts) -> frozenset[int]:
     """The registers that decide where threads go and which memory they access."""
     pending: list[int] = []
@@ -223,14 +226,19 @@ def _relevant(facts: Facts) -> frozenset[int]:
             is_asked = is_barrier or expected.kind == "address" or expected.name in ASKED
             if is_asked:
                 pending += [one.index for one in (base, *coordinates_of(operand)) if isinstance(one, ir.Register)]
+    stored: dict[Linear | None, list[int]] = defaultdict(list)  # what is stored at one place in shared memory
+    for number in range(len(facts.instructions)):
+        stored[_place(facts, number)] += [one.index for one in stored_words(facts, number)]
+    stored.pop(None, None)
     found = set(pending)
     while pending:
         register = pending.pop()
         for at in facts.chains.writes.get(register, ()):
             match = facts.matches[at]
-            if match is not None and match.effects.accesses:
-                continue
-            fresh = set(facts.effects.reads[at]) - found
+            if match is not None and match.effects.accesses and match.effects.accesses[0].kind != "update":
+                fresh = set(stored.pop(_place(facts, at), ())) - found
+            else:
+                fresh = set(facts.effects.reads[at]) - found
             found |= fresh
             pending += fresh
     return frozenset(found)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ptxlab.flow.expressions import Linear
+from ptxlab.flow.expressions import Atom, Linear
 from ptxlab.prove.terms.predicates import TRUE, conjuncts
-from ptxlab.prove.terms.terms import Loop
+from ptxlab.prove.terms.terms import Loop, Symbol
 
 Path = tuple[Linear, ...]
 State = dict[int, Linear]
@@ -51,6 +51,12 @@ class Access:
     """Of a store, in which bits the numbers of threads may differ that store the same value."""
     form: tuple[object, ...] = ()
     """Of an MMA to tensor memory: its kind and shape."""
+    passed: int = 0
+    """How many points were noted before it."""
+    draw: Draw | None = None
+    """Of an atomic addition whose result is used: what it draws."""
+    places: frozenset[tuple[Draw, str]] = frozenset()
+    """Of which draws of its block it is known that they come after it, or before it: see `tickets`."""
 
     @property
     def instance(self) -> tuple[object, ...]:
@@ -66,6 +72,54 @@ class Access:
     def is_async(self) -> bool:
         """Whether it is a part of an asynchronous operation."""
         return bool(self.unit)
+
+
+@dataclass(eq=False)
+class Store:
+    """A value that is stored in shared memory, at one place."""
+
+    access: Access
+    value: Linear
+
+
+class Handed(NamedTuple):
+    """A load that is taken to read what a store left there for all threads, as `handovers` shows."""
+
+    load: Access
+    store: Store
+
+
+@dataclass(eq=False)
+class Draw:
+    """An atomic addition: the sum of all that was added to a counter before it, which nobody knows beforehand."""
+
+    access: Access
+    first: Linear
+    """What the counter held when the kernel started."""
+    sum: Symbol
+    value: Linear
+    """That sum as a term."""
+    amount: Linear
+    """What it adds to the sum."""
+    limit: Linear | None
+    """Of `inc`, the number after which the counter is 0 again."""
+
+    @property
+    def atom(self) -> Atom:
+        """The sum as an atom."""
+        ((atom, _),) = self.value.terms
+        return atom
+
+
+@dataclass(eq=False)
+class Point:
+    """A fence, or an atomic addition that is one too, in the order of the flow; `orders` are its fences."""
+
+    number: int
+    path: Path
+    segment: Segment
+    orders: Sequence[str]
+    draw: Draw | None = None
 
 
 @dataclass(eq=False)
@@ -190,6 +244,10 @@ class Notes:
         """Where lanes of a warp wait for each other; the condition is that of the guard."""
         self.events: list[Event] = []
         self.tensors: list[TensorAccess] = []
+        self.stores: list[Store] = []
+        self.handed: list[Handed] = []
+        self.points: list[Point] = []
+        """Fences of memory and atomic additions."""
         self.reads_textures = self.elects = False
         self.rounds = 0
         """How often something was forgotten."""
@@ -219,6 +277,11 @@ class Notes:
         self.events.append(Event(kind, here.at, self.lines[here.at], len(self.events) + 1, path, here.loops,
                                  segment or here.segment, **more))  # fmt: skip
 
+    def point(self, here: Here, orders: Sequence[str], draw: Draw | None = None) -> None:
+        """Note a fence, or an atomic addition that may be one."""
+        path = joined(here.path, here.guard)
+        self.points.append(Point(len(self.points) + 1, path, here.segment, orders, draw))
+
     def tensor(self, here: Here, map: str, writes: bool, coordinates: Sequence[Linear]) -> None:
         """Note an access to a box of a tensor."""
         path = joined(here.path, here.guard)
@@ -235,7 +298,8 @@ class Notes:
             del one[length:]
 
     def _lists(self) -> tuple[list[Any], ...]:
-        return self.segments, self.decisions, self.loops, self.collectives, self.events, self.tensors
+        return (self.segments, self.decisions, self.loops, self.collectives, self.events, self.tensors, self.points,
+                self.stores, self.handed)  # fmt: skip
 
 
 def joined(path: Path, condition: Linear) -> Path:

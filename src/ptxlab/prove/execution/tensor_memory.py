@@ -7,7 +7,6 @@ which their thread arrives by a commit after them; loads when their warp has wai
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab.flow.expressions import Linear, linear
@@ -17,16 +16,17 @@ from ptxlab.isa.chapters.tcgen05_scaled import count_factors
 from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor
 from ptxlab.isa.units.tensor_memory import SHAPES, SPLIT
 from ptxlab.prove.terms.predicates import TRUE
-from ptxlab.prove.terms.terms import Symbol, is_own_rank, is_uniform, leaves
+from ptxlab.prove.terms.terms import Symbol, is_own_rank, leaves
 
 from .alike import LANES
 from .descriptors import tensor_matrix
-from .segments import Here, Path, Segment, UnsupportedError
+from .segments import Here, Segment, Store, UnsupportedError
 
 if TYPE_CHECKING:
     from .effects import Effects
 
 CELL = 4  # bytes of a column of a lane
+MOST_COLUMNS = 512
 WORK, LOADS = "tensor work", "tensor loads"  # units of asynchronous operations
 STRONG = "relaxed.cluster"
 BAND = 32  # rows whose scale factors are in a column
@@ -34,16 +34,6 @@ OPERANDS, FACTORS = {"d", "a_desc", "b_desc", "idesc", "enable_d"}, {"scale_a", 
 SCALED_KINDS = ("kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4")
 ALONE, PAIR = "cta_group::1", "cta_group::2"
 PLAIN_KINDS = ("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8")
-
-
-@dataclass(frozen=True, eq=False)
-class Allocation:
-    """Columns of tensor memory, whose address is in shared memory."""
-
-    address: Linear
-    base: Symbol
-    path: Path
-    epoch: int
 
 
 class TensorMemory:
@@ -84,11 +74,11 @@ class TensorMemory:
         columns = self.effects.operand(here, "columns")
         if columns is None or not columns.is_constant or here.loops or not self._is_of_all_blocks(here):
             return False
-        address = self.effects.access(here, match, "dst", "store", "shared", 4, "weak")
-        here.segment.accesses[-1].alike = LANES  # one lane of the warp stores
+        self.effects.access(here, match, "dst", "store", "shared", 4, "weak")
+        store = here.segment.accesses[-1]
+        store.alike = LANES  # one lane of the warp stores
         base = Symbol("tensor memory", self.notes.lines[here.at], (), True, columns=columns.constant)
-        path = tuple(one for one in here.path if is_uniform([one], lambda _: False))
-        self.effects.registers.allocations[address] = Allocation(address, base, path, len(self.notes.events))
+        self.notes.stores.append(Store(store, self.terms.symbol(base, WORD, (0, MOST_COLUMNS - 1))))
         return True
 
     @staticmethod

@@ -12,6 +12,7 @@ from ptxlab.flow.symbolic import LONG
 from ptxlab.prove.execution.execution import Execution
 from ptxlab.prove.execution.registers import CONSTANT
 from ptxlab.prove.execution.segments import ARRIVE, INITIALIZE, Access
+from ptxlab.prove.obligations.tickets import Tickets
 from ptxlab.prove.questions.copies import FREE, PHASED, pending
 from ptxlab.prove.questions.intervals import Pair, Reached, intervals
 from ptxlab.prove.questions.objects import Group, Objects
@@ -33,9 +34,10 @@ class Races:
     """Shows that there are no races."""
 
     def __init__(
-        self, execution: Execution, objects: Objects, questions: Questions, orders: Sequence[Orders] = ()
+        self, execution: Execution, objects: Objects, questions: Questions, tickets: Tickets, orders: Sequence[Orders]
     ) -> None:
         self.execution, self.objects, self.questions, self.orders = execution, objects, questions, orders
+        self.tickets = tickets
         self.completions = [Completion(one) for one in orders]
 
     def show(self, milliseconds: int) -> Iterator[Obligation]:
@@ -286,6 +288,7 @@ class Races:
             u, v = (turns[0], turns[1]) if first == 0 else (turns[1], turns[0])
             least = v if before.all else v.plus(Poly.of(1 - before.distance))
             formulas.append(space.at_most(least, Poly.of(before.distance - 1) if before.all else u))
+        formulas += self.tickets.facts(one, other, pair, threads, space)
         formulas += [fact for t in threads for fact in t.facts]
         partial = [space.formula(a) != space.formula(b)] if _is_strong(one, other) else []
         formulas += [*overlap, *partial]
@@ -356,7 +359,8 @@ def _turns(one: Group, other: Group, depth: int) -> list[Linear]:
 def _identity(group: Group) -> tuple[Any, ...]:
     return (group.object.key, group.offset, tuple(one for one, _ in group.distances), group.first.path,
             group.first.kind, group.first.order, group.first.bytes, group.first.is_collective, group.first.unit,
-            group.first.epoch, group.first.instance, group.rank, frozenset(group.turns.items()))  # fmt: skip
+            group.first.epoch, group.first.instance, group.first.places, group.rank,
+            frozenset(group.turns.items()))  # fmt: skip
 
 
 def _is_strong(one: Group, other: Group) -> bool:

@@ -164,6 +164,8 @@ class Pair:
             shared = loop not in loops and not self._turn(loop, thread)[0].endswith(f"@{thread}")
             for given, found in ((loop.limits, limits), (loop.facts, others)):
                 found += [one for one in given if not shared or loop.has_barrier or is_uniform([one], lambda _: True)]
+        symbols = {atom.detail for atom in leaves(values) if isinstance(atom.detail, Symbol)}
+        others += [fact for symbol in sorted(symbols, key=lambda one: one.line) for fact in symbol.facts]
         return limits, others
 
 

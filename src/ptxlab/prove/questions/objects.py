@@ -144,7 +144,7 @@ class Objects:
             turns = {loop: turn for loop, turn in one.turns.items() if loop in needed}
             key = (object.key, offset.terms, offset.type, access.path, access.kind, access.order, access.bytes,
                    access.align, access.is_collective, access.unit, access.epoch, frozenset(turns.items()),
-                   access.segment.loops, access.instance, rank)  # fmt: skip
+                   access.segment.loops, access.instance, access.places, rank)  # fmt: skip
             group = found.get(key)
             if group is None:
                 group = found[key] = Group(object, offset, [], turns, rank)

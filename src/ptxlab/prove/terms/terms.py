@@ -28,6 +28,7 @@ LARGEST = (1 << 31) - 1  # that an integer parameter is: another one
 AXES = "xyz"
 OWN_RANK = "%cluster_ctarank"
 RANK = "rank"  # of a sum that is an address in shared memory: an operation that is the block of a rank
+CONTENT = "content"  # an operation on an address: what memory holds there when the kernel starts
 MOST = (MOST_BLOCKS, 65535, 65535)  # blocks, by axis
 INTEGER = type_named("s64")
 UNSIGNED = {16: type_named("u16"), 32: WORD, 64: LONG}
@@ -132,6 +133,8 @@ class Symbol:
     """Of such a register: the head of a loop in that loop in which it goes round, and its values there."""
     head: int | None = None
     """Of the number of turns that a loop has made in the turns before of a loop around it: its head."""
+    facts: list[Linear] = field(default_factory=list)
+    """What else is known of it, wherever a thread has it."""
 
     def __repr__(self) -> str:
         return f"{self.reason} (line {self.line})"
@@ -166,6 +169,10 @@ class Terms(Symbolic):
             most = self.ranks * SHARED_BYTES
             self._atoms[key] = Atom(RANK, None, LONG, 0, most, step, (rank,), 1 + rank.depth)
         return linear(LONG, 0, {self._atoms[key]: 1})
+
+    def content(self, address: Linear, type: Type) -> Linear:
+        """What memory holds at an address when the kernel starts, as a type."""
+        return self._operation(Step(CONTENT, type, (0,), LONG), (address.as_type(LONG),))
 
     def placed(self, address: Linear) -> Linear:
         """An address in shared memory with the rank of its block: its own block where nothing is said."""
@@ -213,11 +220,11 @@ class Terms(Symbolic):
             "%ntid": lambda: [linear(WORD, extent) for extent in self.block],
             "%tid": self.threads,
             "%ctaid": self.blocks,
-            "%nctaid": self._grid,
+            "%nctaid": self.grid,
             "%cluster_ctaid": self._in_cluster,
             "%cluster_nctaid": lambda: [linear(WORD, extent) for extent in self.cluster],
             "%clusterid": self.clusters,
-            "%nclusterid": lambda: list(map(self._quotient, self._grid(), self.cluster)),
+            "%nclusterid": lambda: list(map(self._quotient, self.grid(), self.cluster)),
         }
         if operand.name in whole:
             return self._fit(whole[operand.name](), WORD, type)
@@ -225,7 +232,7 @@ class Terms(Symbolic):
             return self._fit(by_axis[operand.name]()[axis], WORD, type)
         return None
 
-    def _grid(self) -> list[Linear]:
+    def grid(self) -> list[Linear]:
         """The extents of the grid, in blocks."""
         return [self._named(f"%nctaid.{axis}", (1, most)) for axis, most in zip(AXES, self._most, strict=True)]
 
@@ -334,6 +341,8 @@ class Terms(Symbolic):
             return self._select(step, parts)
         if step.operation == RANK:
             return self.of_rank(parts[0])
+        if step.operation == CONTENT:
+            return self.content(parts[0], step.type)
         if step.operation == "peer":
             own = [atom for atom, _ in parts[0].terms if atom.kind == RANK]
             return super().apply(step, parts) if own else parts[0].plus(self.of_rank(parts[1]).as_type(step.type))

@@ -1,0 +1,105 @@
+"""That a load reads what a store left in shared memory for all threads: the address of tensor memory, a tile's number.
+
+Where a load comes after a store in each turn of the loops around the store, a barrier of the block is between the two
+on each path, and nothing that comes between writes the same bytes, it reads what was stored: no race is left, so each
+other write is before the store or after the load. That the store is executed follows from the load's path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxlab.flow.expressions import Linear
+from ptxlab.prove.execution.execution import Execution
+from ptxlab.prove.execution.segments import Access, Handed, Segment, following
+from ptxlab.prove.execution.threads import Threads
+from ptxlab.prove.questions.objects import Objects
+from ptxlab.prove.terms.terms import Loop, Symbol, is_own_rank, is_thread_index, is_uniform, leaves
+
+
+def mistaken(execution: Execution, objects: Objects) -> set[int]:
+    """The loads of which that is not so."""
+    if not execution.notes.handed:
+        return set()
+    handovers = Handovers(execution, objects)
+    return {one.load.at for one in execution.notes.handed if not handovers.is_right(one)}
+
+
+class Handovers:
+    """Shows that loads read what was stored."""
+
+    def __init__(self, execution: Execution, objects: Objects) -> None:
+        self.execution, self.objects, self.threads = execution, objects, Threads(execution.terms)
+        self.accesses = [one for segment in execution.notes.segments for one in segment.accesses]
+
+    def is_right(self, handed: Handed) -> bool:
+        """Whether a load reads what a store left there."""
+        load, store = handed.load, handed.store.access
+        loops = store.segment.loops
+        if load.segment.loops[: len(loops)] != loops or not self._is_stored(handed, loops):
+            return False
+        return self._is_after(load, store) and not any(
+            self._may_come_between(one, store, load) for one in self.accesses if one.writes and one is not store
+        )
+
+    def _is_stored(self, handed: Handed, loops: Sequence[Loop]) -> bool:
+        """Whether a thread of the block stores if a thread comes to the load, and each that does the same value."""
+        load, store, value = handed.load, handed.store.access, handed.store.value
+        mask, others = self.threads.mask(store.path)
+        is_known = all(one in others or all(map(is_thread_index, leaves([one]))) for one in store.path)
+        if not mask or not is_known or not set(others) <= set(load.path):
+            return False
+        if self.execution.terms.ranks > 1 and not _is_of_all_blocks(value, store):
+            return False
+        return is_uniform([value], lambda loop: loop in loops)
+
+    def _turn(self, start: Segment, loops: Sequence[Loop], barriers: Sequence[Segment] = ()) -> set[Segment]:
+        """What follows in the same turn of loops, without some barriers."""
+        return following(start, lambda one, back: back not in loops and one not in barriers)
+
+    def _is_after(self, load: Access, store: Access) -> bool:
+        """Whether a barrier is between a store and a load, on each path to the load in a turn."""
+        loops = store.segment.loops
+        later = self._turn(store.segment, loops)
+        barriers = [one for one in later if one.barrier is not None and not one.is_of_warp and one is not store.segment]
+        heads = [self.execution.entry] if not loops else [
+            one for segment in self.execution.notes.segments for one, back in segment.successors if back is loops[-1]
+        ]  # fmt: skip
+        return (
+            load.segment in later
+            and bool(heads)
+            and not any(load.segment in self._turn(head, loops, barriers) for head in heads)
+        )
+
+    def _may_come_between(self, one: Access, store: Access, load: Access) -> bool:
+        """Whether a write may be between a store and a load, in a turn of the loops around the store."""
+        loops = store.segment.loops
+        is_between = (one.segment in self._turn(store.segment, loops)
+                      and load.segment in self._turn(one.segment, loops))  # fmt: skip
+        if one.segment is store.segment:
+            is_between &= _position(store) < _position(one)
+        if one.segment is load.segment and one.segment.loops == loops:
+            is_between &= _position(one) < _position(load)
+        return is_between and self._may_meet(one, store)
+
+    def _may_meet(self, one: Access, other: Access) -> bool:
+        """Whether two accesses may be to the same bytes of shared memory."""
+        if one.space not in ("shared", "generic"):
+            return False
+        places = self.objects.located(one), self.objects.located(other)
+        if places[0] is None or places[1] is None:
+            return True
+        (object, offset), (same, distance) = places
+        apart = offset.plus(distance, -1)
+        return object.key == same.key and not (apart.is_constant and not -one.bytes < apart.constant < other.bytes)
+
+
+def _is_of_all_blocks(value: Linear, store: Access) -> bool:
+    """Whether in each block of a cluster some thread stores a value that is the same in all: of tensor memory."""
+    symbols = [atom.detail for atom in leaves([value])]
+    is_memory = all(isinstance(one, Symbol) and one.columns for one in symbols)
+    return is_memory and not any(map(is_own_rank, leaves(store.path)))
+
+
+def _position(access: Access) -> int:
+    return access.segment.accesses.index(access)
