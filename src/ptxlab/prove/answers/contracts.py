@@ -73,12 +73,14 @@ class Names:
     scalars: frozenset[str]
     arrays: frozenset[str]
     block: tuple[int, int, int]
+    words: frozenset[str] = frozenset()
+    """The arrays and variables of which it may be said what they hold."""
 
     def contract(self, text: str) -> Callable[[Space], Any]:
         """A contract as a formula in a space of variables; of what an array holds, `contents_of` says it."""
         word = WORD.fullmatch(text)
         if word is not None:
-            self.known(word["name"], self.arrays, text)
+            self.known(word["name"], self.words, text)
             return lambda _: z3.BoolVal(True)
         try:
             parsed = ast.parse(_without_keywords(text.strip(), self.scalars | self.arrays), mode="eval").body
@@ -154,7 +156,7 @@ class Names:
         """A name, if it is one of those that are meant."""
         if name not in names:
             listed = ", ".join(f"`{one}`" for one in sorted(names)) or "none"
-            what = "an array" if names is self.arrays else "an integer parameter"
+            what = "an array" if names is not self.scalars else "an integer parameter"
             raise ContractError(f"prove: `{name}` in `{text}` is not {what}; expected one of {listed}")
         return name
 

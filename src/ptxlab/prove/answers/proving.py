@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from ptxlab import author, ir
+from ptxlab.device.layout import Variables, size_of_variable
 from ptxlab.device.limits import check_cluster, check_launch
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.flow import Facts
 from ptxlab.flow.expressions import PARAMETER
 from ptxlab.ir.origin import Origins, line_span
-from ptxlab.launch.contexts import findings_of
+from ptxlab.launch.contexts import context_of, findings_of
 from ptxlab.measure import Launch
 from ptxlab.prove.execution.execution import Execution
 from ptxlab.prove.execution.maps import MAP_BYTES, at_byte
@@ -55,6 +56,7 @@ SMALL_GRID, SMALL_NUMBER, SMALL_LENGTH = 3, 300, 1 << 16  # of a launch that is 
 SCALES = (1, 64)  # of these; the second where assumptions leave none so small
 MOST_REPLAYS = 6
 MOST_GUESSES = 8
+MOST_WORDS = 1 << 20  # bytes of a variable that may have counters
 
 
 def prove(
@@ -195,7 +197,7 @@ class Proving:
         integers = {one.title for one in self.kernel.parameters if is_integer(one)}
         scalars = frozenset(integers - proof.objects.sizes.keys())
         arrays = frozenset(proof.objects.sizes) | pointers
-        self.names = Names(scalars, arrays, self.block)
+        self.names = Names(scalars, arrays, self.block, arrays | proof.tickets.counters)
         self.base = self._formulas(self.assume)
         require_possible(proof.questions, self.names, self.assume, self._formulas)
         for name, (least, most) in ranges_of(self.assume).items():
@@ -520,7 +522,7 @@ def _example(kernel: ir.Function, args: Sequence[object], grid: tuple[int, int, 
     numbers: dict[str, int] = {}
     lengths: dict[str, int] = {}
     sizes: dict[str, int] = {}
-    contents: dict[str, bytes] = {}
+    contents = _variables(kernel)
     for parameter, value in zip(kernel.parameters, args, strict=False):
         if isinstance(value, (bool, np.bool_)):
             continue
@@ -531,6 +533,16 @@ def _example(kernel: ir.Function, args: Sequence[object], grid: tuple[int, int, 
             lengths[parameter.title], sizes[parameter.title] = int(array.size), array.dtype.itemsize
             contents[parameter.title] = array.tobytes()
     return Example(numbers, lengths, sizes, grid, contents=contents)
+
+
+def _variables(kernel: ir.Function) -> dict[str, bytes]:
+    """What the variables of a module hold in global memory."""
+    assert kernel.module is not None
+    placed, memory = Variables(kernel.module, []), context_of(kernel.module).memory
+    small = (
+        one for one in kernel.module.variables if one.state_space == "global" and size_of_variable(one) <= MOST_WORDS
+    )
+    return {one.title: memory.of(placed, one).raw for one in small}
 
 
 def _lines(kernel: ir.Function, facts: Facts) -> list[int]:

@@ -8,7 +8,7 @@ from math import prod
 from ptxlab import ir
 from ptxlab.emulate.translate.refuse import reason_of
 from ptxlab.flow.expressions import Linear, linear
-from ptxlab.flow.symbolic import WORD
+from ptxlab.flow.symbolic import LONG, WORD
 from ptxlab.isa import Match
 from ptxlab.isa.types import Type, type_named
 from ptxlab.prove.terms.predicates import TRUE
@@ -90,20 +90,25 @@ class Effects:
     def _hand(self, here: Here, access: Access) -> None:
         """Note what is stored in shared memory, and take a load for one of what was stored there last."""
         words = [one for one in stored_words(self.facts, here.at) if one.index in self.registers.relevant]
-        if words:
+        if words and is_certain([access.address], here.loops):
             value = self.registers.read(here.at, words[0], words[0].type, here.state, here.loops)
             type = _UNSIGNED_BYTES.get(access.bytes)
             if type is not None and type.width <= value.type.width:
                 self.notes.stores.append(Store(access, self.terms.fit(value, words[0].type, type)))
-        writes = self.facts.effects.writes[here.at]
         self.registers.results.pop(here.at, None)
-        if access.writes or len(writes) != 1 or here.at in self._unknown:
-            return
+        value = None if access.writes or len(self.facts.effects.writes[here.at]) != 1 else self._handed(here, access)
+        if value is not None:
+            self.registers.results[here.at] = value
+
+    def _handed(self, here: Here, access: Access) -> Linear | None:
+        """What was stored last where something is read."""
+        place = access.address.as_type(LONG), access.bytes
         last = next((one for one in reversed(self.notes.stores)
-                     if (one.access.address, one.access.bytes) == (access.address, access.bytes)), None)  # fmt: skip
-        if last is not None:
-            self.notes.handed.append(Handed(access, last))
-            self.registers.results[here.at] = last.value
+                     if (one.access.address.as_type(LONG), one.access.bytes) == place), None)  # fmt: skip
+        if last is None or here.at in self._unknown:
+            return None
+        self.notes.handed.append(Handed(access, last))
+        return last.value
 
     def _draw(self, here: Here, match: Match, access: Access) -> None:
         """Note an addition to a counter: what it returns is what the counter held first, and the sum of all before."""
@@ -116,7 +121,8 @@ class Effects:
         assert operand is not None
         is_one = self._threads.mask(access.path)[0].bit_count() == 1 and terms.ranks == 1
         sum = Symbol("the result of an atomic operation", self.notes.lines[here.at], here.loops, is_one)
-        value, first = terms.symbol(sum, unsigned), terms.content(access.address, unsigned)
+        value, first = terms.symbol(sum, unsigned), self._handed(here, access) if access.space == "shared" else None
+        first = terms.content(access.address, unsigned) if first is None else first
         is_addition = operation == "add"
         draw = Draw(access, first, sum, value, operand if is_addition else linear(unsigned, 1),
                     None if is_addition else operand)  # fmt: skip

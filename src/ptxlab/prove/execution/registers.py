@@ -235,10 +235,11 @@ def _relevant(facts: Facts) -> frozenset[int]:
         register = pending.pop()
         for at in facts.chains.writes.get(register, ()):
             match = facts.matches[at]
-            if match is not None and match.effects.accesses and match.effects.accesses[0].kind != "update":
-                fresh = set(stored.pop(_place(facts, at), ())) - found
-            else:
-                fresh = set(facts.effects.reads[at]) - found
+            accesses = () if match is None else match.effects.accesses
+            fresh = set(stored.pop(_place(facts, at), ())) if accesses else set[int]()
+            if not accesses or accesses[0].kind == "update":
+                fresh |= set(facts.effects.reads[at])
+            fresh -= found
             found |= fresh
             pending += fresh
     return frozenset(found)

@@ -1,8 +1,9 @@
 """That a load reads what a store left in shared memory for all threads: the address of tensor memory, a tile's number.
 
-Where a load comes after a store in each turn of the loops around the store, a barrier of the block is between the two
-on each path, and nothing that comes between writes the same bytes, it reads what was stored: no race is left, so each
-other write is before the store or after the load. That the store is executed follows from the load's path.
+Where a load, or the first of some additions, comes after a store in each turn of the loops around the store, a barrier
+of the block is between the two on each path, and nothing that comes between writes the same bytes, it reads what was
+stored: no race is left, so each other write is before the store or after the load. That the store is executed follows
+from the load's path.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ class Handovers:
         loops = store.segment.loops
         if load.segment.loops[: len(loops)] != loops or not self._is_stored(handed, loops):
             return False
-        return self._is_after(load, store) and not any(
-            self._may_come_between(one, store, load) for one in self.accesses if one.writes and one is not store
-        )
+        others = [one for one in self.accesses if one.writes and one is not store]
+        if load.draw is not None:  # what additions to a counter start from
+            others = [one for one in others if one.draw is None]
+        return self._is_after(load, store) and not any(self._may_come_between(one, store, load) for one in others)
 
     def _is_stored(self, handed: Handed, loops: Sequence[Loop]) -> bool:
         """Whether a thread of the block stores if a thread comes to the load, and each that does the same value."""
@@ -51,7 +53,7 @@ class Handovers:
             return False
         if self.execution.terms.ranks > 1 and not _is_of_all_blocks(value, store):
             return False
-        return is_uniform([value], lambda loop: loop in loops)
+        return is_uniform([value, load.address], lambda loop: loop in loops)
 
     def _turn(self, start: Segment, loops: Sequence[Loop], barriers: Sequence[Segment] = ()) -> set[Segment]:
         """What follows in the same turn of loops, without some barriers."""

@@ -22,7 +22,7 @@ from ptxlab.prove.execution.threads import Threads
 from ptxlab.prove.questions.intervals import At, Pair
 from ptxlab.prove.questions.objects import Group, Object, Objects
 from ptxlab.prove.questions.questions import Questions
-from ptxlab.prove.terms.terms import AXES, UNSIGNED, Terms, is_size, is_thread_index, leaves, term
+from ptxlab.prove.terms.terms import AXES, UNSIGNED, Terms, is_size, is_thread_index, leaves
 from ptxlab.prove.theories.integers import Integers, Space
 from ptxlab.prove.theories.lemmas import products, quotients
 from ptxlab.prove.theories.solver import z3
@@ -89,11 +89,11 @@ class Places:
         """Whether a thread that executes both executes one of two points first; each once."""
         if one.segment is other.segment:
             return one.number <= other.number
-        return other.segment in self._following(one.segment)
+        return other.segment in self.following(one.segment)
 
     def _comes_before(self, access: Access, point: Point, draw: Draw) -> bool:
         """Whether an access is before a point, in the thread or by a barrier, and its block then draws."""
-        follows = access.segment in self._following(point.segment)
+        follows = access.segment in self.following(point.segment)
         if access.passed >= point.number if access.segment is point.segment else follows:
             return False
         if not self.has_drawn(draw, access.path, access.segment):
@@ -101,11 +101,11 @@ class Places:
         if self._is_own(draw, access):
             return True
         return not self._reaches(point.segment, [one for one in self.barriers
-                                                 if access.segment not in self._following(one)])  # fmt: skip
+                                                 if access.segment not in self.following(one)])  # fmt: skip
 
     def _comes_after(self, access: Access, point: Point, draw: Draw) -> bool:
         """Whether an access is after a point that its block has passed, in the thread or by a barrier."""
-        later = self._following(point.segment)
+        later = self.following(point.segment)
         if access.segment not in later or (access.segment is point.segment and access.passed < point.number):
             return False
         if not self._is_done(draw, point.path, access.path) or not self.has_drawn(draw, access.path, access.segment):
@@ -119,7 +119,8 @@ class Places:
         """Whether it is the thread that draws which does an access."""
         return not draw.sum.is_uniform or not self.threads.mask(access.path)[0] & ~self._mask(draw)
 
-    def _following(self, segment: Segment) -> set[Segment]:
+    def following(self, segment: Segment) -> set[Segment]:
+        """All that may come after a segment, and it."""
         if segment not in self._after:
             self._after[segment] = following(segment, lambda *_: True)
         return self._after[segment]
@@ -138,70 +139,89 @@ class Tickets:
         self.assumed: list[str] = []
         """That sums do not wrap, where the number of draws has no limit."""
 
+    @property
+    def counters(self) -> frozenset[str]:
+        """The arrays and variables that draws are from."""
+        places = [self.objects.located(one.access) for one in self.places.draws]
+        return frozenset(one[0].name for one in places if one is not None)
+
     def asked(self) -> dict[str, int]:
         """The words in memory of which it matters what they hold when the kernel starts, and how large they are."""
         draws = [(one, place) for one in self.places.draws if (place := self.objects.located(one.access)) is not None]
         decisions = leaves(one.condition for one in self.places.decisions)
-        return {_word(*place, one): one.access.bytes for one, place in draws if one.atom in decisions}
+        return {_word(*place, one): one.access.bytes for one, place in draws
+                if one.atom in decisions and place[0].space == "global"}  # fmt: skip
 
     def show(self, contents: Mapping[str, int], milliseconds: int) -> None:
         """Find the draws of which it is so, given what words in memory hold when the kernel starts."""
         self.valid, self.assumed = [], []
+        used = leaves(value for one in self.objects.accesses for value in (one.address, *one.path))
+        used |= leaves(one.condition for one in self.places.decisions)
+        objects: dict[Object, list[Draw]] = defaultdict(list)
         for draw in self.places.draws:
             draw.sum.facts.clear()
-        objects: dict[object, list[Draw]] = defaultdict(list)
-        for draw in self.places.draws:
             place = self.objects.located(draw.access)
-            if place is not None and place[0].space == "global" and self.terms.ranks == 1:
-                objects[place[0].key].append(draw)
-        for draws in objects.values():
-            self._show(draws, contents, milliseconds)
-
-    def _show(self, draws: Sequence[Draw], contents: Mapping[str, int], milliseconds: int) -> None:
-        """Show it of all draws from one object."""
-        object, _ = self._place(draws[0].access)
-        accesses = [one for one in self.objects.accesses if (place := self.objects.located(one)) and place[0] == object]
-        others = [one for one in accesses if one.writes and one.draw is None]
-        others = [one for one in others if any(self._may_meet(one, draw.access) for draw in draws)]
-        is_wide = all(_is_wide(one.access.order) for one in draws)
-        if not is_wide or len({one.access.bytes for one in draws}) > 1 or any(one.unit for one in others):
-            return
-        for draw in draws:
-            alike = [one for one in draws if self._may_meet(one.access, draw.access)]
-            total = self._total(alike, milliseconds)
-            word = _word(*self._place(draw.access), draw)
-            if word in contents:
-                draw.sum.facts.append(self.terms.equal(draw.first, linear(draw.first.type, contents[word])))
-            if total is None:
-                self.assumed.append(f"what is added to {object.name} is less than 2^{8 * draw.access.bytes} in all")
+            if place is not None and self.terms.ranks == 1:
+                objects[place[0]].append(draw)
+        for object, draws in objects.items():
+            if any(one.atom in used for one in draws) and self._is_right(object, draws, contents, milliseconds):
+                self.valid += draws
             else:
-                before = total.plus(self._long(draw.amount), -1)
-                draw.sum.facts.append(self.terms.at_most(self._long(draw.value), before))
-            if not self._is_right(draw, alike, total, others, milliseconds):
                 for one in draws:
                     one.sum.facts.clear()
-                return
-        self.valid += draws
 
     def _is_right(
-        self, draw: Draw, alike: Sequence[Draw], total: Linear | None, others: Sequence[Access], milliseconds: int
-    ) -> bool:
-        """Whether a counter does not start anew too early: by a limit of its own, or by another write."""
-        terms, holds, facts = self.terms, self.questions.holds, tuple(draw.sum.facts)
-        if draw.limit is not None:
-            if total is None or len(alike) > 1:
+        self, object: Object, draws: Sequence[Draw], contents: Mapping[str, int], milliseconds: int
+    ) -> bool:  # fmt: skip
+        """Whether nothing but some draws writes a counter, or starts it anew once all are over."""
+        is_shared = object.space == "shared"
+        if len({one.access.bytes for one in draws}) > 1 or any(one.amount.bounds[0] < 0 for one in draws):
+            return False
+        if not is_shared and not all(_is_wide(one.access.order) for one in draws):
+            return False
+        own = [one for one in self.objects.accesses if (place := self.objects.located(one)) and place[0] == object]
+        others = [one for one in own if one.writes and one.draw is None
+                  and any(self._may_meet(one, draw.access) for draw in draws)]  # fmt: skip
+        for draw in draws:
+            alike = [one for one in draws if self._may_meet(one.access, draw.access)]
+            total, limit = self._total(alike, milliseconds), 8 * draw.access.bytes - 1
+            word = _word(object, self._place(draw.access)[1], draw)
+            if word in contents and not is_shared:
+                draw.sum.facts.append(self.terms.equal(draw.first, linear(draw.first.type, contents[word])))
+            if total is None:
+                self.assumed.append(f"what is added to {object.name} is less than 2^{limit} in all")
+            before = (linear(LONG, (1 << limit) - 1) if total is None else total).plus(self._long(draw.amount), -1)
+            draw.sum.facts.append(self.terms.at_most(self._long(draw.value), before))
+            known = total if len(alike) == 1 else None
+            if draw.limit is not None and not self._is_below(draw, known, milliseconds):
                 return False
-            last = total.plus(linear(LONG, -1)).plus(self._long(draw.first))
-            if not holds(terms.at_most(last, self._long(draw.limit)), draw.access.path, (), facts, milliseconds):
-                return False
-        for one in others:
-            path, loops = one.path, one.segment.loops
-            if total is None or len(alike) > 1 or (draw, DRAWN) not in one.places:
-                return False
-            sum = self._long(draw.value.plus(draw.amount))
-            if not holds(terms.equal(sum, total), path, loops, facts, milliseconds):
+            if not all(self._is_before(one, draw) if is_shared else self._is_last(one, draw, known, milliseconds)
+                       for one in others):  # fmt: skip
                 return False
         return True
+
+    def _is_below(self, draw: Draw, total: Linear | None, milliseconds: int) -> bool:
+        """Whether a counter does not reach the limit after which it starts anew, before all have drawn."""
+        if total is None:
+            return False
+        last = total.plus(linear(LONG, -1)).plus(self._long(draw.first))
+        limit = self.terms.at_most(last, self._long(draw.limit or last))
+        return self.questions.holds(limit, draw.access.path, (), tuple(draw.sum.facts), milliseconds)
+
+    def _is_last(self, write: Access, draw: Draw, total: Linear | None, milliseconds: int) -> bool:
+        """Whether it is the block with the last sum that writes a counter anew, after it has drawn it."""
+        if total is None or write.unit or (draw, DRAWN) not in write.places:
+            return False
+        is_last = self.terms.equal(self._long(draw.value.plus(draw.amount)), total)
+        facts = tuple(draw.sum.facts)
+        return self.questions.holds(is_last, write.path, write.segment.loops, facts, milliseconds)
+
+    def _is_before(self, write: Access, draw: Draw) -> bool:
+        """Whether a write comes before a draw in the flow, always: then it does so in each execution without a race."""
+        later = self.places.following(draw.access.segment)
+        if write.segment is draw.access.segment:
+            return write.passed <= draw.access.passed and not draw.access.segment.loops and not write.unit
+        return write.segment not in later and not write.unit
 
     def _place(self, access: Access) -> tuple[Object, Linear]:
         place = self.objects.located(access)
@@ -218,22 +238,20 @@ class Tickets:
 
     def _total(self, draws: Sequence[Draw], milliseconds: int) -> Linear | None:
         """What is added in all to where draws are from, at most: by all blocks that may draw there."""
-        offsets = {self._place(one.access)[1] for one in draws}
-        if len(offsets) > 1 or any(one.access.segment.loops or not one.amount.is_constant for one in draws):
+        if any(one.access.segment.loops or not one.amount.is_constant for one in draws):
             return None
-        (offset,) = offsets
-        blocks = {str(atom.detail)[-1]: term(atom) for atom in leaves([offset]) if not is_size(atom)}
-        if not all(value in self.terms.blocks() for value in blocks.values()):
-            return None
-        if blocks and not self._are_by_blocks(draws[0].access, list(blocks.values()), milliseconds):
-            return None
+        object, offset = self._place(draws[0].access)
         total = linear(LONG, sum(one.amount.constant * self.places.count(one) for one in draws))
-        most = total.constant
+        most, known = total.constant, set[str]()
+        if object.space == "global" and len(draws) == 1:
+            numbers = [one for one in self.terms.blocks() if leaves([one]) <= leaves([offset])]
+            is_known = numbers and self._are_by_blocks(draws[0].access, numbers, milliseconds)
+            known = {str(atom.detail)[-1] for atom in leaves(numbers)} if is_known else known
         for axis, extent in zip(AXES, self.terms.grid(), strict=True):
             high = self.questions.ranges[f"%nctaid.{axis}"][1]
-            if axis not in blocks and high > 1:
+            if object.space == "global" and axis not in known and high > 1:
                 total, most = self.terms.product(total, self._long(extent)), most * high
-        return total if 0 <= most <= 1 << 8 * draws[0].access.bytes else None
+        return total if most <= 1 << 8 * draws[0].access.bytes else None
 
     def _are_by_blocks(self, access: Access, numbers: Sequence[Linear], milliseconds: int) -> bool:
         """Whether blocks that access the same place have the same numbers."""
@@ -255,19 +273,23 @@ class Tickets:
         for a, b in ((a, b) for a in own for b in others):
             if pair.same_block and a is b and a.sum.is_uniform:
                 continue
-            if self._place(a.access)[0] != self._place(b.access)[0] or not self._may_meet(a.access, b.access):
+            object, same = (self._place(draw.access)[0] for draw in (a, b))
+            if object != same or not self._may_meet(a.access, b.access):
+                continue
+            if object.space == "shared" and not pair.same_block:
                 continue
             drawn = [thread.number(draw.value) for thread, draw in zip(threads, (a, b), strict=True)]
             after = [value.plus(thread.number(draw.amount))
                      for value, thread, draw in zip(drawn, threads, (a, b), strict=True)]  # fmt: skip
-            said = [z3.Or(space.at_most(after[0], drawn[1]), space.at_most(after[1], drawn[0]))]
+            firsts = [thread.number(draw.first) for thread, draw in zip(threads, (a, b), strict=True)]
+            said = [space.equal(*firsts), z3.Or(space.at_most(after[0], drawn[1]), space.at_most(after[1], drawn[0]))]
             for first, (earlier, later) in enumerate((((one, a), (other, b)), ((other, b), (one, a)))):
                 if _is_ordered(*earlier, *later):  # so its number is not the smaller one
                     said.append(space.at_most(drawn[1 - first], drawn[first]))
             offsets = [self._place(draw.access)[1] for draw in (a, b)]
             is_one = offsets[0] == offsets[1] and all(map(is_size, leaves(offsets)))
-            same = True if is_one else space.equal(*(t.number(at) for t, at in zip(threads, offsets, strict=True)))
-            found.append(z3.Implies(same, z3.And(*said)))
+            is_same = True if is_one else space.equal(*(t.number(at) for t, at in zip(threads, offsets, strict=True)))
+            found.append(z3.Implies(is_same, z3.And(*said)))
             for thread, draw in zip(threads, (a, b), strict=True):
                 thread.assume(draw.sum.facts)
         return found
