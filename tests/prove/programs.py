@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.prove import widths
+from tests.prove import draws, widths
 
 THREADS, WORDS = 8, 16  # of a block, and of its shared memory
 HEADER = """\
@@ -482,6 +482,8 @@ def make(seed: int) -> str:
     """The kernel of a seed."""
     if seed % 8 == 6:
         return widths.make(Random(seed))
+    if seed % 16 == 8:
+        return draws.make(Random(seed), HEADER)
     if seed % 8 == 1:
         return f"{HEADER}    {_cover(Random(seed))}\n    ret;\n}}\n"
     if seed % 16 == 13:

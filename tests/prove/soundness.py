@@ -38,6 +38,7 @@ UNWRITTEN = "uninitialized-read"
 LAUNCHES = ((1, 0), (1, 3), (1, 8), (2, 13), (2, 16), (3, 24), (3, 17))
 EXPLORED = ((1, 8), (2, 13))
 ASSUMED = ["len(x) == n", "len(y) == n"]
+COUNTER = ".global .align 4 .u32 count;"
 CHANGES = [
     (r"barrier\.cluster\.arrive\.aligned;\n    barrier\.cluster\.wait\.aligned;", ""),
     (r"barrier\.cluster\.arrive\.aligned;\n    barrier\.cluster\.wait\.aligned;", "bar.sync 0;"),
@@ -46,6 +47,12 @@ CHANGES = [
     (r"relaxed\.(cluster|gpu|sys)", "relaxed.cta"),
     (r"(ld|st)\.(relaxed\.\w+|volatile)", r"\1"),
     (r"bra left(\d+);", r"bra next\1;"),
+    (r"(fence\.\w+\.gpu|membar\.gl);", ""),
+    (r"fence\.acq_rel\.gpu;", "fence.acq_rel.cta;"),
+    (r"atom\.acq_rel", "atom.relaxed"),
+    (r"(atom\.[\w.]+add\.u32 %q, \[%\w+\]), \d", r"\1, 0"),
+    (r"(atom\.[\w.]+)inc\.u32 %q, \[%c\], %k1", r"\1inc.u32 %q, [%c], 1"),
+    (r"mov\.u32 %r2, %k\d;", "mov.u32 %r2, 0;"),
     (r"(@!?%p\d+ )?bar\.sync 0;", ""),
     (r"(@!?%p\d+ )?bar\.warp\.sync -1;", ""),
     (r"(@!?%p\d+ )?cp\.async\.wait_group \d;", ""),
@@ -92,7 +99,9 @@ def wrong_run(text: str, schedules: int = 2, explored: int = 100, is_initialized
 
 def runs(text: str, schedules: int = 2, explored: int = 100, is_initialized: bool = False) -> Runs:
     """Launch a kernel until something goes wrong."""
-    kernel = ptxlab.parse(used(text) if is_initialized else text)["kernel"]
+    source = used(text) if is_initialized else text
+    kernel = ptxlab.parse(source)["kernel"]
+    has_counter = COUNTER in text
     block = [int(extent) for hit in re.finditer(r"\.reqntid (.*)", text) for extent in hit[1].split(",")]
     cluster = 2 if ".reqnctapercluster 2" in text else 1
     launches = executions = 0
@@ -101,6 +110,7 @@ def runs(text: str, schedules: int = 2, explored: int = 100, is_initialized: boo
         args = [np.arange(n, dtype=np.uint32) + 5, np.arange(n, dtype=np.uint32) * 3 + 100, n]
         for seed in range(schedules):
             given = [np.array(one) if isinstance(one, np.ndarray) else one for one in args]
+            kernel = ptxlab.parse(source)["kernel"] if has_counter else kernel  # it starts from 0
             found = kernel.launch(grid, block, given, device="cpu", on_error="collect", timeout=SECONDS, seed=seed)
             codes = [one.code for one in found.diagnostics if one.level == "error" and one.code in WRONG]
             codes += [one.code for one in found.diagnostics if is_initialized and _is_unwritten(one)]
@@ -109,6 +119,7 @@ def runs(text: str, schedules: int = 2, explored: int = 100, is_initialized: boo
             if codes:
                 return Runs(f"{codes[0]} with grid {grid}, n {n}, seed {seed}")
         if (grid // cluster, n) in EXPLORED and explored:
+            kernel = ptxlab.parse(source)["kernel"] if has_counter else kernel
             tried = ptxlab.explore(kernel, grid, block, args, limit=explored, timeout=5)
             wrong = [one.code for one in tried.diagnostics if one.level == "error" and one.code in WRONG]
             executions, is_complete = executions + tried.executions, is_complete and tried.is_complete
@@ -137,7 +148,8 @@ def level_of(text: str) -> tuple[str, bool]:
     """The verdict on a kernel, without replays; and whether shared memory is written before it is read."""
     kernel = ptxlab.parse(text)["kernel"]
     initialized = kernel.required_cluster is None
-    found = ptxlab.prove(kernel, assume=ASSUMED, initialized=initialized, replays=False, timeout=TIMEOUT)
+    starts = ["count[0] == 0"] if re.search(r"atom[^;]*\[%c\]", text) else []
+    found = ptxlab.prove(kernel, assume=ASSUMED + starts, initialized=initialized, replays=False, timeout=TIMEOUT)
     if found.level == "not-proved" and {one.kind for one in found.gaps} == {"initialized"}:
         return "proved", False
     return found.level, found.level == "proved" and initialized

@@ -219,14 +219,14 @@ _EMPTY = Space()
 
 
 def length_guesses(name: str, example: Example, block: tuple[int, int, int]) -> Iterator[str]:
-    """What the length of an array may be a product of: sizes above 1, the grid, any sizes; or the number that it is."""
+    """What the length of an array may be a product of: sizes above 1, the grid, any sizes."""
     length = example.lengths[name]
     sizes = {one: value for one, value in example.numbers.items() if value > 1}
     blocks = {f"grid.{axis}": extent for axis, extent in zip(AXES, example.grid, strict=True)}
     threads = prod(block)
     pools = [sizes, sizes | {one: extent for one, extent in blocks.items() if extent > 1 or one == "grid.x"}]
     pools.append({one: value for one, value in example.numbers.items() if value > 0} | {"grid.x": blocks["grid.x"]})
-    seen: set[str] = set()
+    seen = {f"len({name}) == {length}"}
     for pool in pools:
         for count in range(1, MOST_FACTORS + 1):
             for chosen in combinations_with_replacement(sorted(pool), count):
@@ -239,7 +239,6 @@ def length_guesses(name: str, example: Example, block: tuple[int, int, int]) -> 
                     if text not in seen:
                         seen.add(text)
                         yield text
-    yield f"len({name}) == {length}"
 
 
 def longer_guesses(name: str, example: Example) -> Iterator[str]:

@@ -106,4 +106,4 @@ class Proof:
 
     def show_once(self, name: str, milliseconds: int) -> None:
         """Show that each element of an array is written once."""
-        self.obligations += Once(self.execution, self.objects, self.questions).show(name, milliseconds)
+        self.obligations += Once(self.execution, self.objects, self.questions, self.tickets).show(name, milliseconds)

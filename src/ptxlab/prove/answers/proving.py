@@ -354,9 +354,9 @@ class Proving:
 
     def _lengths(self, name: str, example: Example) -> list[str]:
         """What the length of an array may follow from."""
-        known = list(islice(filter(self.is_guess, length_guesses(name, example, self.block)), MOST_GUESSES))
-        whole = [one for one in known if not one.partition("== ")[2][0].isdigit()]
-        numbers, longer = [one for one in known if one not in whole], self._guesses(longer_guesses(name, example))
+        number = f"len({name}) == {example.lengths[name]}"
+        whole = list(islice(filter(self.is_guess, length_guesses(name, example, self.block)), MOST_GUESSES))
+        longer, numbers = self._guesses(longer_guesses(name, example)), self._guesses([number])
         return [*whole, *longer, *numbers] if name in example.bytes else [*whole, *numbers, *longer]
 
     def _grids(self, example: Example) -> list[str]:

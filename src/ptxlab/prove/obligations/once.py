@@ -28,6 +28,7 @@ from ptxlab.prove.theories.solver import z3
 from ptxlab.prove.theories.translation import Namer
 
 from .races import Races
+from .tickets import Tickets
 from .witnesses import witness
 
 KIND = "once"
@@ -47,8 +48,8 @@ class _Chosen(Integers):
 class Once:
     """Shows that elements are written once."""
 
-    def __init__(self, execution: Execution, objects: Objects, questions: Questions) -> None:
-        self.execution, self.objects, self.questions = execution, objects, questions
+    def __init__(self, execution: Execution, objects: Objects, questions: Questions, tickets: Tickets) -> None:
+        self.execution, self.objects, self.questions, self.tickets = execution, objects, questions, tickets
 
     def show(self, name: str, milliseconds: int) -> Iterator[Obligation]:
         """Show it of an array."""
@@ -56,7 +57,7 @@ class Once:
         for access in self.objects.accesses:
             found = self.objects.located(access)
             if access.writes and found is not None and found[0].name == name:
-                plain = replace(access, alike=0, order="weak")
+                plain = replace(access, alike=0, order="weak", places=frozenset())  # whatever their order is
                 reached.append(Reached(plain, dict.fromkeys(access.segment.loops, FREE)))
         groups = self.objects.groups(reached)
         updates = tuple(one.access.line for one in reached if one.access.kind != "store")
@@ -68,7 +69,7 @@ class Once:
         yield self._at_least(name, groups, milliseconds)
 
     def _at_most(self, groups: Sequence[Group], milliseconds: int) -> Iterator[Obligation]:
-        races = Races(self.execution, self.objects, self.questions)
+        races = Races(self.execution, self.objects, self.questions, self.tickets, ())
         for number, one in enumerate(groups):
             places = [distance for distance, _ in one.distances]
             if any(after - place < one.first.bytes for place, after in pairwise(places)):
