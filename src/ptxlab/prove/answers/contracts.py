@@ -279,13 +279,32 @@ def multiple_guesses(example: Example) -> Iterator[str]:
             yield f"{name} % {power} == 0"
 
 
+def vector_guesses(example: Example) -> Iterator[str]:
+    """Which sizes may be others in vectors of a power of two elements, as those of rows in vectors."""
+    sizes = [(name, value) for name, value in sorted(example.numbers.items()) if value > 1]
+    for name, value in sizes:
+        for other, count in sizes:
+            if (
+                count * 2 <= value <= count * WIDEST
+                and value % count == 0
+                and not (value // count) & (value // count - 1)
+            ):
+                yield f"{name} == {value // count} * {other}"
+
+
 def room_guesses(example: Example, block: tuple[int, int, int], sizes: Collection[str]) -> Iterator[str]:
-    """That a size and all threads of the grid are a number of 31 bits, if both are among some: a loop goes that far."""
+    """That a size and all threads of the grid, or of a block, are a number of 31 bits, if both are among some.
+
+    A loop goes that far, and no further.
+    """
+    names = [(name, value) for name, value in sorted(example.numbers.items()) if name in sizes]
     for axis, extent, threads in zip(AXES, example.grid, block, strict=True):
-        for name, value in sorted(example.numbers.items()):
-            is_asked = f"%nctaid.{axis}" in sizes and name in sizes
-            if is_asked and value + extent * threads <= LARGEST:
+        for name, value in names:
+            if f"%nctaid.{axis}" in sizes and value + extent * threads <= LARGEST:
                 yield f"{name} + grid.{axis} * {threads} <= {LARGEST}"
+    if not any(one.startswith("%nctaid") for one in sizes):
+        most = PER_THREAD[-1] * prod(block)
+        yield from (f"{name} + {most} <= {LARGEST}" for name, value in names if value + most <= LARGEST)
 
 
 def least_guesses(example: Example) -> Iterator[str]:

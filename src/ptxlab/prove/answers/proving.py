@@ -46,6 +46,7 @@ from .contracts import (
     one_block_guesses,
     ranges_of,
     room_guesses,
+    vector_guesses,
 )  # fmt: skip
 from .possible import require_possible
 from .proof import Proof
@@ -288,10 +289,12 @@ class Proving:
 
     def _rooms(self, execution: Execution) -> list[str]:
         """That loops over a share of the grid do not wrap around, of the sizes that are in their limits."""
-        asked = (one for loop in execution.notes.loops for one in loop.rooms)
-        known = [one for one in atoms_of(asked) if is_size(one)]
-        sizes = {parameter_name(one) if one.kind == PARAMETER else str(one.detail) for one in known}
-        return [] if self.example is None else self._guesses(room_guesses(self.example, self.block, sizes))
+        found: dict[str, None] = {}
+        for room in (one for loop in execution.notes.loops for one in loop.rooms):
+            known = [one for one in atoms_of([room]) if is_size(one)]
+            sizes = {parameter_name(one) if one.kind == PARAMETER else str(one.detail) for one in known}
+            found |= dict.fromkeys(room_guesses(self.example, self.block, sizes) if self.example else ())
+        return self._guesses(found)
 
     def _words(self) -> list[str]:
         """That counters are 0 when the kernel starts, where decisions depend on it."""
@@ -311,7 +314,8 @@ class Proving:
         found = proof.show_bounds(lambda one: one.name not in unknown, QUICK)
         ways: list[list[str]] = [[]]
         multiples, grids = self._guesses(multiple_guesses(self.example)), self._grids(self.example)
-        ways += [guess for guess in (multiples, grids, multiples + grids) if guess]
+        vectors = self._guesses(vector_guesses(self.example))
+        ways += [guess for guess in (multiples, grids, multiples + grids, vectors) if guess]
         ways += [[*multiples, least] for least in self._guesses(least_guesses(self.example))]
         best: tuple[list[str], list[Obligation]] | None = None
         for grid in ways:
@@ -409,8 +413,8 @@ class Proving:
                 asked = [one for one in open if one.again is not None][:MOST_REPLAYS]
                 models = [one.again(PATIENT // 3) for one in asked if one.again is not None and not self.clock.is_over]
                 for model in (one for one in models if one is not None):
-                    found = replay(self.kernel, self.block, self.shared, self.cluster, model, sizes, said, codes,
-                                   self.clock.left)  # fmt: skip
+                    found = replay(self.kernel, self.block, self.shared, self.cluster, model, sizes, said,
+                                   contents_of([*self.assume, *self.rooms]), codes, self.clock.left)  # fmt: skip
                     if found is not None:
                         return found
                 if any(one is not None for one in models):

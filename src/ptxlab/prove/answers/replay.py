@@ -5,6 +5,7 @@ An alarm that does not replay is not shown as one: the solver's threads may be i
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -45,9 +46,9 @@ def is_ruled_out(one: Diagnostic, codes: frozenset[str] = WRONG) -> bool:
 
 def replay(
     kernel: ir.Function, block: tuple[int, int, int], shared: int, cluster: tuple[int, int, int], model: Any,
-    sizes: Mapping[str, int], said: set[str], codes: frozenset[str], timeout: float,
+    sizes: Mapping[str, int], said: set[str], contents: Mapping[str, int], codes: frozenset[str], timeout: float,
 ) -> Counterexample | None:  # fmt: skip
-    """A run of the launch that a model describes, if it goes wrong."""
+    """A run of the launch that a model describes, with what arrays hold at some places, if it goes wrong."""
     values = {str(one): model[one].as_long() for one in model if z3.is_int_value(model[one])}
     grid = tuple(max(1, values.get(f"%nctaid.{axis}", 1)) for axis in "xyz")
     numbers = {one.title: values.get(one.title, 1) for one in kernel.parameters if one.title not in sizes}
@@ -55,6 +56,10 @@ def replay(
     lengths = {name: values.get(f"len({name})", much) if name in said else much for name, much in unsaid.items()}
     if any(lengths[name] * size > MOST_BYTES for name, size in sizes.items()) or grid[0] * grid[1] * grid[2] > 4096:
         return None
+    held: dict[str, list[tuple[slice, int]]] = defaultdict(list)
+    for word, value in contents.items():
+        name, _, index = word.removesuffix("]").rpartition("[")
+        held[name].append((slice(None) if index == ":" else slice(int(index), int(index) + 1), value))
     for fill in _fills():
         args: list[Any] = []
         for parameter in kernel.parameters:
@@ -62,6 +67,8 @@ def replay(
                 return None  # a struct
             if parameter.title in sizes:
                 args.append(fill(lengths[parameter.title], sizes[parameter.title]))
+                for index, value in held.get(parameter.title, ()):
+                    args[-1][index] = value
             elif parameter.type.kind == "f":
                 args.append(1.0)
             else:
