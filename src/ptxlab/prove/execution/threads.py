@@ -38,6 +38,12 @@ class Threads:
             mask &= self._known[one]
         return mask, tuple(others)
 
+    def exact(self, path: Path) -> tuple[int, tuple[Linear, ...]] | None:
+        """The same, if these are all threads that take the path where all else holds."""
+        mask, others = self.mask(path)
+        is_known = all(one in others or all(map(is_thread_index, leaves([one]))) for one in path)
+        return (mask, others) if is_known else None
+
     def evaluate(self, value: Linear, thread: int, counter: Atom | None = None, turn: int = 0) -> int:
         """A term as a number; the addresses of variables are 0."""
         rank, own = divmod(thread, self.own)

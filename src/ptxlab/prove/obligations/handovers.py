@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 from ptxlab.flow.expressions import Linear
 from ptxlab.prove.execution.execution import Execution
-from ptxlab.prove.execution.segments import Access, Handed, Segment, following
+from ptxlab.prove.execution.segments import Access, Handed
 from ptxlab.prove.execution.threads import Threads
 from ptxlab.prove.questions.objects import Objects
-from ptxlab.prove.terms.terms import Loop, Symbol, is_own_rank, is_thread_index, is_uniform, leaves
+from ptxlab.prove.questions.paths import Paths
+from ptxlab.prove.terms.terms import Loop, Symbol, is_own_rank, is_uniform, leaves
 
 
 def mistaken(execution: Execution, objects: Objects) -> set[int]:
@@ -31,6 +32,7 @@ class Handovers:
 
     def __init__(self, execution: Execution, objects: Objects) -> None:
         self.execution, self.objects, self.threads = execution, objects, Threads(execution.terms)
+        self.paths = Paths(execution)
         self.accesses = [one for segment in execution.notes.segments for one in segment.accesses]
 
     def is_right(self, handed: Handed) -> bool:
@@ -42,42 +44,25 @@ class Handovers:
         others = [one for one in self.accesses if one.writes and one is not store]
         if load.draw is not None:  # what additions to a counter start from
             others = [one for one in others if one.draw is None]
-        return self._is_after(load, store) and not any(self._may_come_between(one, store, load) for one in others)
+        is_after = load.segment in self.paths.after(store.segment, loops)
+        is_after = is_after and self.paths.is_synchronized(store.segment, load.segment, loops)
+        return is_after and not any(self._may_come_between(one, store, load) for one in others)
 
     def _is_stored(self, handed: Handed, loops: Sequence[Loop]) -> bool:
         """Whether a thread of the block stores if a thread comes to the load, and each that does the same value."""
         load, store, value = handed.load, handed.store.access, handed.store.value
-        mask, others = self.threads.mask(store.path)
-        is_known = all(one in others or all(map(is_thread_index, leaves([one]))) for one in store.path)
-        if not mask or not is_known or not set(others) <= set(load.path):
+        found = self.threads.exact(store.path)
+        if found is None or not found[0] or not set(found[1]) <= set(load.path):
             return False
         if self.execution.terms.ranks > 1 and not _is_of_all_blocks(value, store):
             return False
         return is_uniform([value, load.address], lambda loop: loop in loops)
 
-    def _turn(self, start: Segment, loops: Sequence[Loop], barriers: Sequence[Segment] = ()) -> set[Segment]:
-        """What follows in the same turn of loops, without some barriers."""
-        return following(start, lambda one, back: back not in loops and one not in barriers)
-
-    def _is_after(self, load: Access, store: Access) -> bool:
-        """Whether a barrier is between a store and a load, on each path to the load in a turn."""
-        loops = store.segment.loops
-        later = self._turn(store.segment, loops)
-        barriers = [one for one in later if one.barrier is not None and not one.is_of_warp and one is not store.segment]
-        heads = [self.execution.entry] if not loops else [
-            one for segment in self.execution.notes.segments for one, back in segment.successors if back is loops[-1]
-        ]  # fmt: skip
-        return (
-            load.segment in later
-            and bool(heads)
-            and not any(load.segment in self._turn(head, loops, barriers) for head in heads)
-        )
-
     def _may_come_between(self, one: Access, store: Access, load: Access) -> bool:
         """Whether a write may be between a store and a load, in a turn of the loops around the store."""
         loops = store.segment.loops
-        is_between = (one.segment in self._turn(store.segment, loops)
-                      and load.segment in self._turn(one.segment, loops))  # fmt: skip
+        is_between = one.segment in self.paths.after(store.segment, loops)
+        is_between = is_between and load.segment in self.paths.after(one.segment, loops)
         if one.segment is store.segment:
             is_between &= _position(store) < _position(one)
         if one.segment is load.segment and one.segment.loops == loops:

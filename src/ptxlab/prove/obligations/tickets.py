@@ -17,12 +17,13 @@ from typing import Any
 from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import LONG
 from ptxlab.prove.execution.execution import Execution
-from ptxlab.prove.execution.segments import Access, Draw, Path, Point, Segment, following
+from ptxlab.prove.execution.segments import Access, Draw, Path, Point, Segment
 from ptxlab.prove.execution.threads import Threads
 from ptxlab.prove.questions.intervals import At, Pair
 from ptxlab.prove.questions.objects import Group, Object, Objects
+from ptxlab.prove.questions.paths import Paths
 from ptxlab.prove.questions.questions import Questions
-from ptxlab.prove.terms.terms import AXES, UNSIGNED, Terms, is_size, is_thread_index, leaves
+from ptxlab.prove.terms.terms import AXES, UNSIGNED, Terms, is_size, leaves
 from ptxlab.prove.theories.integers import Integers, Space
 from ptxlab.prove.theories.lemmas import products, quotients
 from ptxlab.prove.theories.solver import z3
@@ -37,8 +38,7 @@ class Places:
 
     def __init__(self, execution: Execution) -> None:
         notes = execution.notes
-        self.threads, self.entry, self.points = Threads(execution.terms), execution.entry, notes.points
-        self.barriers = [one for one in notes.segments if one.barrier is not None and not one.is_of_warp]
+        self.threads, self.paths, self.points = Threads(execution.terms), Paths(execution), notes.points
         self.draws = [one.draw for one in self.points if one.draw is not None]
         self.decisions = notes.decisions
         self._ended = {one for loop in notes.loops if not loop.returns for one in loop.ends
@@ -57,9 +57,8 @@ class Places:
     def _is_done(self, draw: Draw, needed: Path, path: Path) -> bool:
         """Whether what is on a path is done by the thread itself, or by the one of its block that draws."""
         if draw.sum.is_uniform:
-            mask, others = self.threads.mask(needed)
-            is_known = all(one in others or all(map(is_thread_index, leaves([one]))) for one in needed)
-            return is_known and bool(mask & self._mask(draw)) and self._holds(others, path)
+            found = self.threads.exact(needed)
+            return found is not None and bool(found[0] & self._mask(draw)) and self._holds(found[1], path)
         return self._holds(needed, path)
 
     def _holds(self, needed: Sequence[Linear], path: Path) -> bool:
@@ -89,45 +88,29 @@ class Places:
         """Whether a thread that executes both executes one of two points first; each once."""
         if one.segment is other.segment:
             return one.number <= other.number
-        return other.segment in self.following(one.segment)
+        return other.segment in self.paths.after(one.segment)
 
     def _comes_before(self, access: Access, point: Point, draw: Draw) -> bool:
         """Whether an access is before a point, in the thread or by a barrier, and its block then draws."""
-        follows = access.segment in self.following(point.segment)
+        follows = access.segment in self.paths.after(point.segment)
         if access.passed >= point.number if access.segment is point.segment else follows:
             return False
-        if not self.has_drawn(draw, access.path, access.segment):
-            return False
-        if self._is_own(draw, access):
-            return True
-        return not self._reaches(point.segment, [one for one in self.barriers
-                                                 if access.segment not in self.following(one)])  # fmt: skip
+        return self.has_drawn(draw, access.path, access.segment) and (
+            self._is_own(draw, access) or self.paths.is_synchronized(access.segment, point.segment)
+        )
 
     def _comes_after(self, access: Access, point: Point, draw: Draw) -> bool:
         """Whether an access is after a point that its block has passed, in the thread or by a barrier."""
-        later = self.following(point.segment)
-        if access.segment not in later or (access.segment is point.segment and access.passed < point.number):
+        follows = access.segment in self.paths.after(point.segment)
+        if not follows or (access.segment is point.segment and access.passed < point.number):
             return False
         if not self._is_done(draw, point.path, access.path) or not self.has_drawn(draw, access.path, access.segment):
             return False
-        if self._is_own(draw, access):
-            return True
-        return not self._reaches(access.segment, [one for one in self.barriers
-                                                  if one in later and one is not point.segment])  # fmt: skip
+        return self._is_own(draw, access) or self.paths.is_synchronized(point.segment, access.segment)
 
     def _is_own(self, draw: Draw, access: Access) -> bool:
         """Whether it is the thread that draws which does an access."""
         return not draw.sum.is_uniform or not self.threads.mask(access.path)[0] & ~self._mask(draw)
-
-    def following(self, segment: Segment) -> set[Segment]:
-        """All that may come after a segment, and it."""
-        if segment not in self._after:
-            self._after[segment] = following(segment, lambda *_: True)
-        return self._after[segment]
-
-    def _reaches(self, target: Segment, barriers: Sequence[Segment]) -> bool:
-        """Whether a path leads to a segment without one of some barriers."""
-        return target in following(self.entry, lambda one, _: one not in barriers)
 
 
 class Tickets:
@@ -218,7 +201,7 @@ class Tickets:
 
     def _is_before(self, write: Access, draw: Draw) -> bool:
         """Whether a write comes before a draw in the flow, always: then it does so in each execution without a race."""
-        later = self.places.following(draw.access.segment)
+        later = self.places.paths.after(draw.access.segment)
         if write.segment is draw.access.segment:
             return write.passed <= draw.access.passed and not draw.access.segment.loops and not write.unit
         return write.segment not in later and not write.unit
