@@ -16,7 +16,7 @@ from ptxlab.prove.execution.segments import Access, Handed
 from ptxlab.prove.execution.threads import Threads
 from ptxlab.prove.questions.objects import Objects
 from ptxlab.prove.questions.paths import Paths
-from ptxlab.prove.terms.terms import Loop, Symbol, is_own_rank, is_uniform, leaves
+from ptxlab.prove.terms.terms import Loop, Symbol, is_own_rank, is_uniform, leaves, without_rank
 
 
 def mistaken(execution: Execution, objects: Objects) -> set[int]:
@@ -56,7 +56,7 @@ class Handovers:
             return False
         if self.execution.terms.ranks > 1 and not _is_of_all_blocks(value, store):
             return False
-        return is_uniform([value, load.address], lambda loop: loop in loops)
+        return is_uniform([value, without_rank(load.address)[0]], lambda loop: loop in loops)
 
     def _may_come_between(self, one: Access, store: Access, load: Access) -> bool:
         """Whether a write may be between a store and a load, in a turn of the loops around the store."""
