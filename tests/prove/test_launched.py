@@ -36,7 +36,7 @@ class Launches:
     def launch(self, address: int, n: int, grid: int = 2) -> None:
         data = struct.pack("<QI", address, n & 0xFFFF_FFFF)
         one: Any = QueuedLaunch(None, (), None, self.kernel, LaunchOptions(grid, 64), data)  # type: ignore[arg-type]
-        keep_example(self.found, one, self.memory)
+        keep_example(self.found, one, self.memory, starts=False)
 
     def array(self, elements: int) -> int:
         self.held = np.zeros(elements, np.uint32)

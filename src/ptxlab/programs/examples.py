@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ptxlab import ir
+from ptxlab.device import layout
 from ptxlab.device.host_memory import HostMemory
 from ptxlab.programs.messages import Frames
 from ptxlab.programs.queue import QueuedLaunch, one_by_one
 
 MOST_EXAMPLES = 64  # of one kernel
 ALIGNMENT = 16
+ZEROS = bytes(8)
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class LaunchExample:
     sizes: dict[str, int]
     unusual: list[str]
     """What proofs assume not to be."""
+    zeros: frozenset[str]
+    """The arrays and variables that are known to start with zeros then, of eight bytes or all."""
     frames: Frames
 
     @property
@@ -34,16 +40,18 @@ class LaunchExample:
         return id(self.kernel), self.block, self.cluster, self.shared
 
 
-def keep_example(examples: list[LaunchExample], one: QueuedLaunch, memory: HostMemory) -> None:
-    """Keep a launch, unless there was one like it, or there are enough of its kernel."""
-    found = example_of(one, memory)
+def keep_example(
+    examples: list[LaunchExample], one: QueuedLaunch, memory: HostMemory, *, starts: bool
+) -> None:  # fmt: skip
+    """Keep a launch, which `starts` at once or later, if there was none like it and are not enough of its kernel."""
+    found = example_of(one, memory, starts=starts)
     alike = [other for other in examples if other.key == found.key]
     if len(alike) < MOST_EXAMPLES and all(replace(other, frames=found.frames) != found for other in alike):
         examples.append(found)
 
 
-def example_of(one: QueuedLaunch, memory: HostMemory) -> LaunchExample:
-    """A launch that a program makes, with the memory that it has then."""
+def example_of(one: QueuedLaunch, memory: HostMemory, *, starts: bool) -> LaunchExample:
+    """A launch that a program makes, with the memory that it has then; what that holds is known if it `starts`."""
     numbers: dict[str, int] = {}
     places: dict[str, tuple[int, int]] = {}
     for parameter, data in zip(one.kernel.parameters, one_by_one(one.kernel, one.data), strict=True):
@@ -59,8 +67,22 @@ def example_of(one: QueuedLaunch, memory: HostMemory) -> LaunchExample:
     }
     return LaunchExample(
         one.kernel, one.options.grid, one.options.block, one.options.cluster or (1, 1, 1), one.options.shared,
-        numbers, sizes, list(_unusual(places)), one.frames,
+        numbers, sizes, list(_unusual(places)), frozenset(_zeros(one, places, memory) if starts else ()), one.frames,
     )  # fmt: skip
+
+
+def _zeros(one: QueuedLaunch, places: dict[str, tuple[int, int]], memory: HostMemory) -> Iterator[str]:
+    """What starts with zeros, as far as it goes: of arguments, and of the variables of a module."""
+    for name, (start, _) in places.items():
+        region = next(one for one in memory.regions.values() if one.base <= start < one.base + one.size)
+        size = min(len(ZEROS), region.base + region.size - start)
+        if ctypes.string_at(region.data + start - region.base, size) == ZEROS[:size]:
+            yield name
+    module = one.loaded.module
+    placed, held = layout.Variables(module, []), one.loaded.emulated().memory
+    for variable in module.variables if not one.order.device else ():
+        if variable.state_space == "global" and not held.of(placed, variable).raw[: len(ZEROS)].strip(b"\0"):
+            yield variable.title
 
 
 def _end(address: int, memory: HostMemory) -> int | None:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ptxlab.programs.examples import MOST_EXAMPLES, LaunchExample
+from ptxlab.programs.examples import MOST_EXAMPLES, ZEROS, LaunchExample
 from ptxlab.prove.terms.terms import AXES, LARGEST, is_integer
 from ptxlab.prove.theories.integers import Space
 from ptxlab.prove.theories.solver import Clock, require_solver, z3
 from ptxlab.report import KernelError, PtxError
 from ptxlab.values import Json
 
-from .contracts import Example
+from .contracts import Example, contents_of
 from .proving import Asked, Proving, interruptible, refuse
 from .verdict import OPEN, Gap, Verdict
 
@@ -61,7 +61,7 @@ def prove_launched(
 
 def _prove_group(group: Sequence[tuple[LaunchExample, str]], timeout: float, replays: bool) -> LaunchedKernel:
     one = max((one for one, _ in group), key=_generality)
-    example = Example(one.numbers, {}, {}, one.grid, one.sizes)
+    example = Example(one.numbers, {}, {}, one.grid, one.sizes, dict.fromkeys(one.zeros, ZEROS))
     proving = Proving(one.kernel, one.block, one.shared, one.cluster, [], example, None, Asked(True, (), False),
                       timeout, replays)  # fmt: skip
     proving.is_guess = lambda text: all(other.unusual or _holds(text, other, proving) for other, _ in group)
@@ -99,6 +99,8 @@ def _why_outside(one: LaunchExample, proving: Proving) -> str:
 
 def _holds(text: str, one: LaunchExample, proving: Proving) -> bool:
     """Whether a condition holds in a launch, where arrays may be longer than it says: what is in bounds stays so."""
+    for word, value in contents_of([text]).items():
+        return value == 0 and word.endswith("[0]") and word.removesuffix("[0]") in one.zeros
     space = Space()
     sizes, names = proving.proof.objects.sizes, proving.names
     lengths = {f"len({name})": size // sizes[name] for name, size in one.sizes.items() if name in sizes}
