@@ -59,3 +59,33 @@ def test_a_wrong_one(change: tuple[str, str]) -> None:
     assert change[0] in text
     found = ptxlab.prove(kernel(text.replace(*change)), assume=ASSUMED, replays=False, timeout=60)
     assert found.level == "not-proved", str(found)
+
+
+# One thread of all reads `n` elements: four at a time, and then those that are too many.
+LAST = """mov.u32 %r1, %ctaid.x; or.b32 %r1, %r1, %t; setp.ne.s32 %p1, %r1, 0; @%p1 ret;
+setp.lt.s32 %p1, %n, 1; @%p1 ret; add.s32 %r2, %n, -1; and.b32 %r3, %n, 3; mov.b32 %r4, 0;
+setp.lt.u32 %p2, %r2, 3; @%p2 bra rest; sub.s32 %r5, %n, %r3; mov.b64 %d1, %x;
+four: st.global.u32 [%d1], %r4; st.global.u32 [%d1+4], %r4; st.global.u32 [%d1+8], %r4; st.global.u32 [%d1+12], %r4;
+add.s32 %r4, %r4, 4; add.s64 %d1, %d1, 16; add.s32 %r5, %r5, -4; setp.ne.s32 %p3, %r5, 0; @%p3 bra four;
+rest: setp.eq.s32 %p4, %r3, 0; @%p4 ret; mul.wide.s32 %d2, %r4, 4; add.s64 %d2, %x, %d2;
+one: st.global.u32 [%d2], %r3; add.s64 %d2, %d2, 4; add.s32 %r3, %r3, -1; setp.ne.s32 %p5, %r3, 0; @%p5 bra one;"""
+MASKED = ("sub.s32 %r5, %n, %r3;", "and.b32 %r5, %n, 2147483644;")  # as newer compilers have it
+LAST_WRONG = [("%n, 3; mov", "%n, 7; mov"), ("%r2, 3; @%p2", "%r2, 2; @%p2"), ("%r2, %n, -1", "%r2, %n, 1"),
+              ("add.s32 %r4, %r4, 4", "add.s32 %r4, %r4, 5"), ("or.b32", "and.b32"), ("%n, %r3;", "%n, 1;"),
+              ("setp.eq.s32 %p4, %r3, 0; @%p4 ret;", "")]  # fmt: skip
+
+
+@needs_solver
+@pytest.mark.parametrize("change", [("", ""), pytest.param(MASKED, marks=pytest.mark.bulk)])
+def test_turns_that_are_too_many_come_last(change: tuple[str, str]) -> None:
+    found = ptxlab.prove(kernel(LAST.replace(*change)), assume="n <= len(x)", replays=False, timeout=60)
+    assert found.level == "proved", str(found)
+
+
+@needs_solver
+@pytest.mark.bulk(one_in=4)
+@pytest.mark.parametrize("change", LAST_WRONG)
+def test_wrong_turns_come_last(change: tuple[str, str]) -> None:
+    assert change[0] in LAST
+    found = ptxlab.prove(kernel(LAST.replace(*change)), assume="n <= len(x)", replays=False, timeout=60)
+    assert found.level == "not-proved", str(found)

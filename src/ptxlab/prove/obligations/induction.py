@@ -18,7 +18,7 @@ from ptxlab.prove.terms.terms import MOST_TURNS, Loop, Terms
 
 def show_loop(loop: Loop, terms: Terms, questions: Questions, milliseconds: int) -> Iterator[Obligation]:
     """Show it of a loop; with a guess as its limit, if that is shown."""
-    for limits in ([guess] for guess in loop.guesses):
+    for limits in ([*loop.needed, guess] for guess in loop.guesses):
         before, loop.limits = loop.limits, limits
         found = list(_shown(loop, terms, questions, milliseconds))
         if all(one.status == "proved" for one in found):

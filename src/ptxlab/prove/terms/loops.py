@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ptxlab.flow.expressions import COUNTER, Atom, Linear, linear
+from ptxlab.flow.steps import Step
 from ptxlab.flow.symbolic import LONG
 
 from .terms import MOST_TURNS, UNSIGNED, Loop, Symbol, Terms, is_uniform, leaves
@@ -62,9 +63,37 @@ def continued(terms: Terms, loop: Loop, stays: Sequence[Linear]) -> Linear:
 
 
 def last_turn(terms: Terms, loop: Loop, leaving: Sequence[Linear]) -> Linear | None:
-    """In which turn a loop was left, if it is left when a number is 0 that each turn makes one less."""
-    found = [distance(terms, loop, one) for one in leaving]
-    return next((first for first, step, width in filter(None, found) if step == 1 and 1 << width > MOST_TURNS), None)
+    """In which turn a loop was left, if it is left when a number is 0 that each turn makes less by a step.
+
+    By more than one, that is so of what no turn before has passed: the limit of the loop says that, and is needed then.
+    """
+    for first, step, width in filter(None, (distance(terms, loop, one) for one in leaving)):
+        limit = terms.at_most(loop.counter.times(step), first)
+        if step == 1 and 1 << width > MOST_TURNS:
+            return first
+        if step > 1 and limit in loop.limits:
+            loop.needed.append(limit)
+            return terms.apply(Step("//", LONG, (0, 1), LONG), [first, linear(LONG, step)])
+    return None
+
+
+def without_masks(terms: Terms, value: Linear) -> Linear:
+    """A sum with numbers without their upper bits, or their lower ones, as differences: `x & 3` is `x - x // 4 * 4`."""
+    found = linear(value.type, value.constant)
+    for atom, factor in value.terms:
+        part = linear(value.type, 0, {atom: 1})
+        own = UNSIGNED.get(value.type.width)
+        if atom.kind == "&" and atom.parts[1].is_constant and atom.type.width == value.type.width and own is not None:
+            number, mask = atom.parts[0].as_type(own), atom.parts[1].constant % (1 << own.width)
+            power = mask + 1 if mask & 1 else mask & -mask
+            above = terms.apply(Step("//", own, (0, 1), own), [number, linear(own, power)]).times(power)
+            most = (1 << number.bounds[1].bit_length()) - 1 if number.bounds[0] >= 0 else (1 << own.width) - 1
+            if mask & 1 and not power & mask:
+                part = number.plus(above, -1).as_type(value.type)
+            elif not mask & 1 and most & ~(mask | power - 1) == 0:
+                part = above.as_type(value.type)
+        found = found.plus(part, factor)
+    return found
 
 
 def distance(terms: Terms, loop: Loop, equal: Linear) -> tuple[Linear, int, int] | None:
@@ -79,8 +108,9 @@ def distance(terms: Terms, loop: Loop, equal: Linear) -> tuple[Linear, int, int]
     first = distance.plus(loop.counter.as_type(distance.type), step)
     if step < 0:
         step, first = -step, first.times(-1)
-    divides = step and all(factor % step == 0 for factor in (first.constant, *(f for _, f in first.terms)))
-    if not divides or step & (step - 1) or not is_invariant([first], loop, allows_counter=False):
+    ways = [first, without_masks(terms, first)] if step else []
+    first = next((one for one in ways if all(f % step == 0 for f in (one.constant, *(f for _, f in one.terms)))), None)
+    if first is None or step & (step - 1) or not is_invariant([first], loop, allows_counter=False):
         return None
     own = UNSIGNED[first.type.width]
     return terms.fit(first.as_type(own), own, LONG), step, own.width

@@ -58,6 +58,8 @@ class Loop:
     """How many turns there can be at most: in every turn, and after the loop."""
     guesses: list[Linear] = field(default_factory=list)
     """What may limit them in place of that, as it does if it is shown."""
+    needed: list[Linear] = field(default_factory=list)
+    """Those of the limits with which it is known in which turn the loop was left."""
     facts: list[Linear] = field(default_factory=list)
     """What else holds in every turn, and after the loop."""
     rooms: list[Linear] = field(default_factory=list)
@@ -358,6 +360,11 @@ class Terms(Symbolic):
             parts, base = self._without_base(parts)
             if base is not None:
                 return self.apply(step, parts).as_type(step.type).plus(base)
+        if step.operation == "==" and step.of.kind in "usb":
+            for one, other in (parts, parts[::-1]):
+                either = joined_bits(one) if other.is_constant and not other.constant else None
+                if either is not None and either.type.width == step.of.width:  # `if (i == 0 && j == 0)`
+                    return self.every(self.apply(step, [part, linear(step.of, 0)]) for part in either.parts)
         if step.operation == "cast" and step.type.kind in "usb" and step.type.width <= step.of.width:
             parts = [_narrowed(parts[0], step.type)]
         found = super().apply(step, parts)
@@ -578,6 +585,12 @@ def _narrowed(value: Linear, type: Type) -> Linear:
         part = linear(value.type, 0, {atom: 1}) if inner is None or is_kept else inner.as_type(value.type)
         found = found.plus(part, factor)
     return found
+
+
+def joined_bits(value: Linear) -> Atom | None:
+    """The operation that a term is, if it is `|` of two numbers."""
+    atoms = [atom for atom, factor in value.terms if factor == 1 and atom.kind == "|" and atom.type.kind != "p"]
+    return atoms[0] if len(value.terms) == len(atoms) == 1 and not value.constant else None
 
 
 def signed(type: Type) -> Type:
