@@ -91,7 +91,7 @@ class Handed(NamedTuple):
 
 @dataclass(eq=False)
 class Draw:
-    """An atomic addition: the sum of all that was added to a counter before it, which nobody knows beforehand."""
+    """An atomic addition: the sum of all that was added to a counter before it, any number."""
 
     access: Access
     first: Linear
