@@ -36,7 +36,7 @@ class Launches:
     def launch(self, address: int, n: int, grid: int = 2) -> None:
         data = struct.pack("<QI", address, n & 0xFFFF_FFFF)
         one: Any = QueuedLaunch(None, (), None, self.kernel, LaunchOptions(grid, 64), data)  # type: ignore[arg-type]
-        keep_example(self.found, one, self.memory, starts=False)
+        keep_example(self.found, one, self.memory, at_once=False)
 
     def array(self, elements: int) -> int:
         self.held = np.zeros(elements, np.uint32)
@@ -63,7 +63,7 @@ def test_pointers_in_structs_and_to_the_same_memory() -> None:
     a, b = (memory.add(held, name).base for name, held in zip("ab", (np.zeros(64), np.zeros(8)), strict=True))
     data = struct.pack("<5QI", 7, a + 256, b, a, a + 256, 3)
     one: Any = QueuedLaunch(None, (), None, made, LaunchOptions(1, 64), data)  # type: ignore[arg-type]
-    found = example_of(one, memory)
+    found = example_of(one, memory, at_once=False)
     assert found.sizes == {"s+8": 256, "s+16": 64, "x": 256, "y": 256}
     assert found.unusual == ["`s+8` and `y` are the same memory"]
 

@@ -41,17 +41,17 @@ class LaunchExample:
 
 
 def keep_example(
-    examples: list[LaunchExample], one: QueuedLaunch, memory: HostMemory, *, starts: bool
+    examples: list[LaunchExample], one: QueuedLaunch, memory: HostMemory, *, at_once: bool
 ) -> None:  # fmt: skip
-    """Keep a launch, which `starts` at once or later, if there was none like it and are not enough of its kernel."""
-    found = example_of(one, memory, starts=starts)
+    """Keep a launch, which starts `at_once` or later, if there was none like it and are not enough of its kernel."""
+    found = example_of(one, memory, at_once=at_once)
     alike = [other for other in examples if other.key == found.key]
     if len(alike) < MOST_EXAMPLES and all(replace(other, frames=found.frames) != found for other in alike):
         examples.append(found)
 
 
-def example_of(one: QueuedLaunch, memory: HostMemory, *, starts: bool) -> LaunchExample:
-    """A launch that a program makes, with the memory that it has then; what that holds is known if it `starts`."""
+def example_of(one: QueuedLaunch, memory: HostMemory, *, at_once: bool) -> LaunchExample:
+    """A launch that a program makes, with the memory that it has then; what that holds only if it starts `at_once`."""
     numbers: dict[str, int] = {}
     places: dict[str, tuple[int, int]] = {}
     for parameter, data in zip(one.kernel.parameters, one_by_one(one.kernel, one.data), strict=True):
@@ -67,7 +67,7 @@ def example_of(one: QueuedLaunch, memory: HostMemory, *, starts: bool) -> Launch
     }
     return LaunchExample(
         one.kernel, one.options.grid, one.options.block, one.options.cluster or (1, 1, 1), one.options.shared,
-        numbers, sizes, list(_unusual(places)), frozenset(_zeros(one, places, memory) if starts else ()), one.frames,
+        numbers, sizes, list(_unusual(places)), frozenset(_zeros(one, places, memory) if at_once else ()), one.frames,
     )  # fmt: skip
 
 

@@ -225,7 +225,7 @@ class Process:
         one = QueuedLaunch(order, frames, loaded, kernel, shape, data, self._call,
                            is_watched=self._call is None and self.runner.watches(loaded, kernel))  # fmt: skip
         if self.runner.log.examples is not None and one.is_of_user:
-            keep_example(self.runner.log.examples, one, self.memory, starts=not is_queued)
+            keep_example(self.runner.log.examples, one, self.memory, at_once=not is_queued)
         self._call = None
         if is_queued:
             self._add(one)

@@ -358,10 +358,13 @@ class Proving:
 
     def _lengths(self, name: str, example: Example) -> list[str]:
         """What the length of an array may follow from."""
-        number = f"len({name}) == {example.lengths[name]}"
-        whole = list(islice(filter(self.is_guess, length_guesses(name, example, self.block)), MOST_GUESSES))
-        longer, numbers = self._guesses(longer_guesses(name, example)), self._guesses([number])
-        return [*whole, *longer, *numbers] if name in example.bytes else [*whole, *numbers, *longer]
+        known = list(islice(filter(self.is_guess, length_guesses(name, example, self.block)), MOST_GUESSES))
+        known += self._guesses([f"len({name}) == {example.lengths[name]}"])
+        longer = self._guesses(longer_guesses(name, example))
+        if name not in example.bytes:
+            return known + longer
+        whole = [one for one in known if not one.partition("== ")[2][0].isdigit()]
+        return [*whole, *longer, *(one for one in known if one not in whole)]
 
     def _grids(self, example: Example) -> list[str]:
         return self._guesses(grid_guesses(example, self.block))
