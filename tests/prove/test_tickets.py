@@ -51,6 +51,11 @@ WRONG = {
     "drawn before it is stored": [(STORE, ""), ("fence.acq_rel.gpu;\nsetp", f"{STORE} fence.acq_rel.gpu;\nsetp")],
     "another counter is waited for": [(STORE, f"atom.acq_rel.gpu.global.add.u32 %r4, [%d3], 1; {STORE}"), ADD,
                                       ("add.u32 %r4, [%d2]", "add.u32 %r5, [%d2]")],
+    "released at another counter": [
+        ("fence.acq_rel.gpu;\natom", "atom.acq_rel.gpu.global.add.u32 %r5, [%d3], 1;\natom")],
+    "acquired at another counter": [
+        ("fence.acq_rel.gpu;\nsetp", "atom.acq_rel.gpu.global.add.u32 %r5, [%d3], 1;\nsetp")],
+    "read as memory that does not change": [("ld.global.u32 %r9", "ld.global.nc.u32 %r9")],
     "no barrier": [("bar.sync 0;", "")],
     "reset by each": [ADD, ("both: bar.sync 0;", f"mov.b32 %r9, 0; {RESET} both: bar.sync 0;")],
     "reset by one that is not the last": [ADD, ("both: bar.sync 0;",
@@ -154,6 +159,9 @@ STRANGE = {
     "not set": ("compact", ("@!%p1 st.shared.u32 [start], %r1;", "")),
     "set to 1": ("compact", ("mov.b32 %r1, 0;", "mov.b32 %r1, 1;")),
     "set without a barrier": ("compact", ("[start], %r1; bar.sync 0;", "[start], %r1;")),
+    "set by an atomic operation, without a barrier": (
+        "compact", ("bar.sync 0;\nmul.wide", "mul.wide"),
+        ("st.shared.u32 [start], %r1;", "atom.shared.exch.b32 %r4, [start], %r1;")),
     "set once more": (
         "compact", ("over: bar.sync 0;", "over: mov.b32 %r1, 0; @!%p1 st.shared.u32 [start], %r1; bar.sync 0;")),
     "set by another": (
@@ -180,7 +188,35 @@ def test_results_are_unique(name: str) -> None:
 @pytest.mark.bulk(one_in=4)
 @pytest.mark.parametrize("name", STRANGE)
 def test_results_are_not(name: str) -> None:
-    of, change = STRANGE[name]
+    of, *changes = STRANGE[name]
     _, assume, bounds = NEIGHBORS[of]
-    found = ptxlab.prove(neighbor(of, change), assume=assume, bounds=bounds, replays=False, timeout=60)
+    found = ptxlab.prove(neighbor(of, *changes), assume=assume, bounds=bounds, replays=False, timeout=60)
     assert found.level == "not-proved", name
+
+
+FLAG = """setp.ne.u32 %p1, %t, 0; setp.ne.u32 %p2, %t, 40; mov.b32 %r1, 1; @!%p1 st.shared.u32 [tile], %r1;
+both: bar.sync 0; ld.shared.u32 %r2, [tile]; setp.eq.s32 %p3, %r2, 1; @%p3 ret; st.global.u32 [%x], %t;
+"""
+OTHER = "mov.b32 %r3, 0; @!%p2 st.shared.u32 [tile], %r3;"
+FLAGS = [
+    ("", "", "proved"), ("@!%p1 st", "st", "proved"),
+    ("both: bar.sync 0;", "both:", "not-proved"), ("[tile], %r1;", f"[tile], %r1; {OTHER}", "not-proved"),
+    ("[tile], %r1;", f"[tile], %r1; bar.sync 0; {OTHER}", "not-proved"),
+    ("both: bar.sync 0;", f"both: bar.sync 0; {OTHER} bar.sync 0;", "not-proved"),
+    ("[tile], %r1;", f"[tile], %r1; {OTHER.replace('%r3;', '%r1;')}", "not-proved"),
+    ("st.shared.u32 [tile], %r1;", f"st.volatile.shared.u32 [tile], %r1; {OTHER.replace('st.', 'st.volatile.')}",
+     "not-proved"),
+    ("[tile], %r1;", "[tile+4], %r1;", "not-proved"), ("@!%p1 st", "setp.eq.u32 %p4, %n, 3; @%p4 st", "not-proved"),
+    ("both: bar.sync 0;", "both: mov.u32 %r4, tile; shl.b32 %r5, %t, 2; add.u32 %r4, %r4, %r5; bar.sync 0; "
+     "st.shared.u32 [%r4], %t; bar.sync 0;", "not-proved"),
+]  # fmt: skip
+
+
+@needs_solver
+@pytest.mark.bulk(one_in=4)
+@pytest.mark.parametrize(("old", "new", "level"), FLAGS)
+def test_what_one_thread_hands_to_all(old: str, new: str, level: str) -> None:
+    """All threads return, if they read what was stored; else they race."""
+    assert old in FLAG
+    found = ptxlab.prove(kernel(FLAG.replace(old, new)), assume="1 <= len(x)", replays=False, timeout=60)
+    assert found.level == level, str(found)

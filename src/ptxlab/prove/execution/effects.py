@@ -59,7 +59,7 @@ class Effects:
         fenced |= {INITIALIZED} & set(effects.fences)
         if fenced:
             self.notes.event("fence", here, spaces=fenced)
-        orders = [one for one in effects.fences if "." in one and not one.startswith((PROXY, "mbarrier"))]
+        orders = [one for one in effects.fences if one.startswith(("acq_rel.", "sc."))]
         if orders:
             self.notes.point(here, orders)
         if effects.more_registers or effects.fewer_registers:
@@ -125,7 +125,7 @@ class Effects:
         first = terms.content(access.address, unsigned) if first is None else first
         is_addition = operation == "add"
         draw = Draw(access, first, sum, value, operand if is_addition else linear(unsigned, 1),
-                    None if is_addition else operand)  # fmt: skip
+                    None if is_addition else operand, bool(self.facts.effects.writes[here.at]))  # fmt: skip
         access.draw = draw
         self.notes.point(here, (access.order,), draw)
         self.registers.results[here.at] = terms.fit(first.plus(value), unsigned, type)

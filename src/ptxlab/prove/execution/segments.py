@@ -103,6 +103,8 @@ class Draw:
     """What it adds to the sum."""
     limit: Linear | None
     """Of `inc`, the number after which the counter is 0 again."""
+    is_read: bool
+    """Whether it returns what the counter held before."""
 
     @property
     def atom(self) -> Atom:

@@ -39,8 +39,9 @@ class Handovers:
         """Whether a load reads what a store left there."""
         load, store = handed.load, handed.store.access
         loops = store.segment.loops
-        if load.segment.loops[: len(loops)] != loops or not self._is_stored(handed, loops):
-            return False
+        is_weak = store.order == "weak" and (load.order == "weak" or load.draw is not None)
+        if not is_weak or load.segment.loops[: len(loops)] != loops or not self._is_stored(handed, loops):
+            return False  # two strong accesses do not race, whatever their order is
         others = [one for one in self.accesses if one.writes and one is not store]
         if load.draw is not None:  # what additions to a counter start from
             others = [one for one in others if one.draw is None]

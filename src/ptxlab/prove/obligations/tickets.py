@@ -17,6 +17,7 @@ from typing import Any
 from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import LONG
 from ptxlab.prove.execution.execution import Execution
+from ptxlab.prove.execution.registers import CONSTANT
 from ptxlab.prove.execution.segments import Access, Draw, Path, Point, Segment
 from ptxlab.prove.execution.threads import Threads
 from ptxlab.prove.questions.intervals import At, Pair
@@ -43,7 +44,6 @@ class Places:
         self.decisions = notes.decisions
         self._ended = {one for loop in notes.loops if not loop.returns for one in loop.ends
                        if loop.turn in leaves([one])}  # fmt: skip
-        self._after: dict[Segment, set[Segment]] = {}
         ordered = [(one, one.draw) for one in self.points if one.draw is not None and not one.segment.loops]
         for access in (one for segment in notes.segments for one in segment.accesses if self.draws and not one.unit):
             places = {(draw, place) for point, draw in ordered for place in self._places(access, point, draw)}
@@ -73,13 +73,14 @@ class Places:
 
     def _places(self, access: Access, own: Point, draw: Draw) -> Iterator[str]:
         """What is known of an access and a draw that is in no loop."""
-        fences = [one for one in self.points if not one.segment.loops and any(map(_is_wide, one.orders))]
+        fences = [one for one in self.points if one is own or (one.draw is None and not one.segment.loops)]
+        fences = [one for one in fences if any(map(_is_wide, one.orders))]
         releases = [one for one in fences if any(map(_releases, one.orders)) and self._is_before(one, own)
                     and (one is own or set(one.path) <= set(own.path))]  # fmt: skip
         acquires = [one for one in fences if any(map(_acquires, one.orders)) and self._is_before(own, one)]
         if any(self._comes_before(access, one, draw) for one in releases):
             yield BEFORE
-        if any(self._comes_after(access, one, draw) for one in acquires):
+        if draw.is_read and any(self._comes_after(access, one, draw) for one in acquires):
             yield AFTER
         if self._comes_after(access, own, draw):
             yield DRAWN
@@ -152,6 +153,7 @@ class Tickets:
             else:
                 for one in draws:
                     one.sum.facts.clear()
+        self.questions.forget()
 
     def _is_right(
         self, object: Object, draws: Sequence[Draw], contents: Mapping[str, int], milliseconds: int
@@ -200,11 +202,9 @@ class Tickets:
         return self.questions.holds(is_last, write.path, write.segment.loops, facts, milliseconds)
 
     def _is_before(self, write: Access, draw: Draw) -> bool:
-        """Whether a write comes before a draw in the flow, always: then it does so in each execution without a race."""
-        later = self.places.paths.after(draw.access.segment)
-        if write.segment is draw.access.segment:
-            return write.passed <= draw.access.passed and not draw.access.segment.loops and not write.unit
-        return write.segment not in later and not write.unit
+        """Whether a barrier is between a write and a draw, and no draw comes before it."""
+        own, paths = draw.access.segment, self.places.paths
+        return not write.unit and write.segment not in paths.after(own) and paths.is_synchronized(write.segment, own)
 
     def _place(self, access: Access) -> tuple[Object, Linear]:
         place = self.objects.located(access)
@@ -288,6 +288,8 @@ class Tickets:
 
 def _is_ordered(one: Group, draw: Draw, other: Group, drawn: Draw) -> bool:
     """Whether one access is before another whose block, of two, has drawn the greater number."""
+    if CONSTANT in (one.first.order, other.first.order):
+        return False  # it may read what was there before, whatever the order is
     earlier = {place for each, place in one.first.places if each is draw}
     later = {place for each, place in other.first.places if each is drawn}
     return (BEFORE in earlier and AFTER in later) or (DRAWS in earlier and DRAWN in later)
