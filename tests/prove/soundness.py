@@ -239,6 +239,7 @@ def main() -> None:
     parser.add_argument("--kernels", type=int, default=2000)
     parser.add_argument("--mutants", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--step", type=int, default=1, help="16, with `--first 8`: kernels with counters only")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=1e6, help="after which those under way are stopped")
     parser.add_argument("--output", type=Path)
@@ -251,11 +252,11 @@ def main() -> None:
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
     wrong: list[dict[str, Any]] = []
-    seeds = [(given.first + number, each) for number in range(given.kernels)]
+    seeds = [(given.first + given.step * number, each) for number in range(given.kernels)]
 
     def write() -> None:
         if given.output is not None:
-            written = {"commit": commit(), "processor": platform.machine(), "counts": counts, "first": given.first,
+            written = {"commit": commit(), "processor": platform.machine(), "counts": counts, "first": given.first, "step": given.step,
                        "wrong": wrong, "proved mutants": rows}  # fmt: skip
             given.output.write_text(json.dumps(written, indent=1) + "\n")
 

@@ -46,14 +46,14 @@ class Example:
     sizes: Mapping[str, int]
     """Bytes of an element of each array."""
     grid: tuple[int, int, int]
-    bytes: Mapping[str, int] = field(default_factory=dict)
-    """Of arrays whose elements are as large as what accesses them."""
+    allocated: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of arrays whose elements are as large as what accesses them."""
     contents: Mapping[str, bytes] = field(default_factory=dict)
     """What arrays hold when the kernel starts, or what they start with."""
 
     def in_elements(self, sizes: Mapping[str, int]) -> Example:
         """The same, with lengths in elements of these sizes."""
-        lengths = {name: size // sizes[name] for name, size in self.bytes.items() if name in sizes}
+        lengths = {name: size // sizes[name] for name, size in self.allocated.items() if name in sizes}
         return replace(self, lengths={**self.lengths, **lengths})
 
     def holds_word(self, word: str, value: int, size: int) -> bool:

@@ -57,7 +57,7 @@ SMALL_GRID, SMALL_NUMBER, SMALL_LENGTH = 3, 300, 1 << 16  # of a launch that is 
 SCALES = (1, 64)  # of these; the second where assumptions leave none so small
 MOST_REPLAYS = 6
 MOST_GUESSES = 8
-MOST_WORDS = 1 << 20  # bytes of a variable that may have counters
+MOST_WORDS = 1 << 20  # bytes of an array or a variable that may have counters
 
 
 def prove(
@@ -361,7 +361,7 @@ class Proving:
         known = list(islice(filter(self.is_guess, length_guesses(name, example, self.block)), MOST_GUESSES))
         known += self._guesses([f"len({name}) == {example.lengths[name]}"])
         longer = self._guesses(longer_guesses(name, example))
-        if name not in example.bytes:
+        if name not in example.allocated:
             return known + longer
         whole = [one for one in known if not one.partition("== ")[2][0].isdigit()]
         return [*whole, *longer, *(one for one in known if one not in whole)]
@@ -538,7 +538,8 @@ def _example(kernel: ir.Function, args: Sequence[object], grid: tuple[int, int, 
         elif hasattr(value, "shape") and hasattr(value, "dtype") and value.shape:
             array = np.asarray(value)
             lengths[parameter.title], sizes[parameter.title] = int(array.size), array.dtype.itemsize
-            contents[parameter.title] = array.tobytes()
+            if array.nbytes <= MOST_WORDS:
+                contents[parameter.title] = array.tobytes()
     return Example(numbers, lengths, sizes, grid, contents=contents)
 
 

@@ -67,8 +67,8 @@ def replay(
                 return None  # a struct
             if parameter.title in sizes:
                 args.append(fill(lengths[parameter.title], sizes[parameter.title]))
-                for index, value in held.get(parameter.title, ()):
-                    args[-1][index] = value
+                for part, value in held.get(parameter.title, ()):
+                    args[-1][part] = value
             elif parameter.type.kind == "f":
                 args.append(1.0)
             else:

@@ -96,9 +96,10 @@ class Effects:
             if type is not None and type.width <= value.type.width:
                 self.notes.stores.append(Store(access, self.terms.fit(value, words[0].type, type)))
         self.registers.results.pop(here.at, None)
-        value = None if access.writes or len(self.facts.effects.writes[here.at]) != 1 else self._handed(here, access)
-        if value is not None:
-            self.registers.results[here.at] = value
+        if not access.writes and len(self.facts.effects.writes[here.at]) == 1:
+            found = self._handed(here, access)
+            if found is not None:
+                self.registers.results[here.at] = found
 
     def _handed(self, here: Here, access: Access) -> Linear | None:
         """What was stored last where something is read."""

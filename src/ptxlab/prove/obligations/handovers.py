@@ -74,10 +74,10 @@ class Handovers:
         """Whether two accesses may be to the same bytes of shared memory."""
         if one.space not in ("shared", "generic"):
             return False
-        places = self.objects.located(one), self.objects.located(other)
-        if places[0] is None or places[1] is None:
+        place, own = self.objects.located(one), self.objects.located(other)
+        if place is None or own is None:
             return True
-        (object, offset), (same, distance) = places
+        (object, offset), (same, distance) = place, own
         apart = offset.plus(distance, -1)
         return object.key == same.key and not (apart.is_constant and not -one.bytes < apart.constant < other.bytes)
 

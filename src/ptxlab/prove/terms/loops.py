@@ -105,10 +105,10 @@ def distance(terms: Terms, loop: Loop, equal: Linear) -> tuple[Linear, int, int]
     one, other = atoms[0].parts
     distance = one.plus(other, -1)
     step = -dict(distance.terms).get(loop.turn, 0)
-    first = distance.plus(loop.counter.as_type(distance.type), step)
+    start = distance.plus(loop.counter.as_type(distance.type), step)
     if step < 0:
-        step, first = -step, first.times(-1)
-    ways = [first, without_masks(terms, first)] if step else []
+        step, start = -step, start.times(-1)
+    ways = [start, without_masks(terms, start)] if step else []
     first = next((one for one in ways if all(f % step == 0 for f in (one.constant, *(f for _, f in one.terms)))), None)
     if first is None or step & (step - 1) or not is_invariant([first], loop, allows_counter=False):
         return None
