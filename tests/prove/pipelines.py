@@ -300,6 +300,23 @@ PIPELINES = {
 
 LONG = ("persistent", "ping_pong", "gemm cluster", "gemm ping-pong", "nvfp4", "tcgen05 pair", "tcgen05 persistent")
 """Those whose proof takes a minute of a core."""
+WRONG = [
+    ("specialized", r"\], 8;", "], 4;", ("hang", "data-race")),
+    ("specialized", r"wait_group\.sync\.aligned 1;", "wait_group.sync.aligned 2;", ("data-race",)),
+    ("tcgen05 ring", r"\[done\], 0;", "[done], 1;", ("data-race",)),
+    ("tcgen05 ring", r"    tcgen05\.fence::after_thread_sync;\n", "", ("missing-tensor-fence",)),
+    ("tcgen05 ring", r"(%rd14, %rd15), 0x8100010", r"\1, 0x8080010", ("data-race",)),  # an MMA of another shape
+    ("tcgen05 specialized", r"    fence\.proxy\.async\.shared::cta;\n", "", ("missing-proxy-fence",)),
+    ("tcgen05 specialized", r"    barrier\.sync\.aligned 1, 128;\n", "", ("data-race", "missing-proxy-fence")),
+    ("ping_pong", r"xor\.b32 (%r46), %r6, 1;", r"mov.u32 \1, 0;", ("hang",)),
+    ("ping_pong", r"xor\.b32 (%r46), %r6, 1;", r"mov.u32 \1, 1;", ("data-race",)),
+    ("nvfp4", r"\[%r20\+256\], %rd15;", "[%r20+128], %rd15;", ("data-race",)),  # scale factors in accumulators
+    ("nvfp4", r"\], 36864;", "], 32768;", ("data-race", "hang")),
+    ("nvfp4", r"    tcgen05\.commit\S* \[%r111\];\n", "", ("hang",)),
+    ("tcgen05 pair", r"mov\.b?u?16 (%rs\d+), 3;", r"mov.u16 \1, 1;", ("hang",)),  # a commit for one block
+    ("tcgen05 pair", r"(mapa\S* %r261, %r260), 0;", r"\1, %r7;", ("hang",)),
+]
+"""Wrong twins: of which, what is replaced, and what their run finds."""
 
 
 def mutants(text: str) -> list[tuple[str, str]]:

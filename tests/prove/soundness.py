@@ -256,8 +256,8 @@ def main() -> None:
 
     def write() -> None:
         if given.output is not None:
-            written = {"commit": commit(), "processor": platform.machine(), "counts": counts, "first": given.first, "step": given.step,
-                       "wrong": wrong, "proved mutants": rows}  # fmt: skip
+            written = {"commit": commit(), "processor": platform.machine(), "counts": counts, "first": given.first,
+                       "step": given.step, "wrong": wrong, "proved mutants": rows}  # fmt: skip
             given.output.write_text(json.dumps(written, indent=1) + "\n")
 
     for number, found in enumerate(results(judge, seeds, given.processes, given.seconds), 1):

@@ -11,7 +11,7 @@ import ptxlab
 from ptxlab.kernels.parts.shapes import Shape as GemmShape
 from ptxlab.learn import text_of
 from ptxlab.prove.theories import solver
-from tests.prove.pipelines import LONG, PIPELINES, SIZES, gemm, judge, mutants
+from tests.prove.pipelines import LONG, PIPELINES, SIZES, WRONG, gemm, judge, mutants
 
 pytestmark = pytest.mark.skipif(solver.z3 is None, reason="Z3 is not installed: `pip install 'ptxlab[prove]'`")
 
@@ -48,24 +48,6 @@ def test_products_of_any_size(shape: GemmShape) -> None:
     """`wgmma_gemm` by other shapes."""
     found = ptxlab.prove(gemm(shape)(448), assume=SIZES, replays=False, timeout=600)
     assert found.level == "proved", str(found)
-
-
-WRONG = [
-    ("specialized", r"\], 8;", "], 4;", ("hang", "data-race")),
-    ("specialized", r"wait_group\.sync\.aligned 1;", "wait_group.sync.aligned 2;", ("data-race",)),
-    ("tcgen05 ring", r"\[done\], 0;", "[done], 1;", ("data-race",)),
-    ("tcgen05 ring", r"    tcgen05\.fence::after_thread_sync;\n", "", ("missing-tensor-fence",)),
-    ("tcgen05 ring", r"(%rd14, %rd15), 0x8100010", r"\1, 0x8080010", ("data-race",)),  # an MMA of another shape
-    ("tcgen05 specialized", r"    fence\.proxy\.async\.shared::cta;\n", "", ("missing-proxy-fence",)),
-    ("tcgen05 specialized", r"    barrier\.sync\.aligned 1, 128;\n", "", ("data-race", "missing-proxy-fence")),
-    ("ping_pong", r"xor\.b32 (%r46), %r6, 1;", r"mov.u32 \1, 0;", ("hang",)),
-    ("ping_pong", r"xor\.b32 (%r46), %r6, 1;", r"mov.u32 \1, 1;", ("data-race",)),
-    ("nvfp4", r"\[%r20\+256\], %rd15;", "[%r20+128], %rd15;", ("data-race",)),  # scale factors in accumulators
-    ("nvfp4", r"\], 36864;", "], 32768;", ("data-race", "hang")),
-    ("nvfp4", r"    tcgen05\.commit\S* \[%r111\];\n", "", ("hang",)),
-    ("tcgen05 pair", r"mov\.b?u?16 (%rs\d+), 3;", r"mov.u16 \1, 1;", ("hang",)),  # a commit for one block
-    ("tcgen05 pair", r"(mapa\S* %r261, %r260), 0;", r"\1, %r7;", ("hang",)),
-]
 
 
 @pytest.mark.bulk(one_in=6)
