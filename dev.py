@@ -6,9 +6,10 @@ version of pyproject.toml.
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -17,10 +18,7 @@ PROGRAMS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 STAMP = ENVIRONMENT / ".installed"
 
 # Without other plugins, and without `assert` of ptxlab itself being rewritten, as pytest does it for what has a plugin.
-PYTEST = ["pytest", "-q", "-p", "xdist", "-p", "_hypothesis_pytestplugin", "-n", "auto", "--dist", "worksteal",
-          "--durations", "15"]  # fmt: skip
-# Collecting all tests rewrites every `assert`, which is kept: one process does it while mypy has the other core.
-COLLECT = ["pytest", "-q", "-p", "_hypothesis_pytestplugin", "-k", "test_tests.py"]
+PYTEST = ["pytest", "-q", "-p", "_hypothesis_pytestplugin", "--workers", "auto", "--durations", "15"]
 # What native code says before it stops a process is not captured.
 CHECKED = [*PYTEST, "--checked", "--capture", "sys", "tests/cases", "tests/emulate"]
 # The widget of notebooks and the tools of MCP need packages that are not installed here.
@@ -43,8 +41,7 @@ TASKS: dict[str, tuple[str, Commands]] = {
     "check": (
         "format, lint, words, types, layers, all tests, docs: what must pass",
         [
-            ([["mypy"]], [*LINT, ["lint-imports"], RUNTIME, *DOCS, COLLECT]),
-            PYTEST,
+            ([["mypy"]], [*LINT, ["lint-imports"], RUNTIME, *DOCS, PYTEST]),
         ],
     ),
     "bulk": (
@@ -98,24 +95,33 @@ def start(command: list[str], output: int | None = None) -> subprocess.Popen[str
 
 
 def run_side_by_side(chains: tuple[list[list[str]], ...]) -> None:
-    """Run chains of programs, each chain beside the others; show what each program said when it has ended."""
+    """Run chains of programs, each chain beside the others, until one fails, which ends all.
+
+    The last chain shows what its programs say at once, the others when a program has ended.
+    """
+    running: dict[int, subprocess.Popen[str]] = {}
     with ThreadPoolExecutor(len(chains)) as pool:
-        statuses = list(pool.map(run_chain, chains))
-    if any(statuses):
-        sys.exit(max(statuses))
+        chosen = [(number, chain, running, None if chain is chains[-1] else subprocess.PIPE)
+                  for number, chain in enumerate(chains)]  # fmt: skip
+        for done in as_completed([pool.submit(run_chain, *given) for given in chosen]):
+            status = done.result()
+            if status:
+                for program in running.values():
+                    program.send_signal(signal.SIGINT)
+                sys.exit(status)
 
 
-def run_chain(chain: list[list[str]]) -> int:
+def run_chain(
+    number: int, chain: list[list[str]], running: dict[int, subprocess.Popen[str]], output: int | None
+) -> int:
     """Run programs one after the other until one fails; the status of the last."""
-    status = 0
     for command in chain:
-        program = start(command, subprocess.PIPE)
+        program = running[number] = start(command, output)
         said, _ = program.communicate()
-        print(said, end="", flush=True)
-        status = program.returncode
-        if status:
-            break
-    return status
+        print(said or "", end="", flush=True)
+        if program.returncode:
+            return program.returncode
+    return 0
 
 
 def main(arguments: list[str]) -> int:

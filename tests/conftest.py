@@ -6,8 +6,7 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Callable, Generator
-from functools import partial
+from collections.abc import Generator
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -62,7 +61,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 # Where ptxlab was not installed since it has the plugin, too; pytest in processes of tests knows it by its variable.
-pytest_plugins = ["ptxlab.pytest_plugin"]
+pytest_plugins = ["ptxlab.pytest_plugin", "tests.workers"]
 if not any(one.module == pytest_plugins[0] for one in entry_points(group="pytest11")):
     os.environ["PYTEST_PLUGINS"] = pytest_plugins[0]
 
@@ -82,25 +81,7 @@ def _select_fast() -> None:
     llvm.set_option("tests", "-aarch64-enable-global-isel-at-O=-1")
 
 
-def _send_less(config: pytest.Config) -> None:
-    """Have a process of xdist send the first one only what that shows: one message of five, and each takes time."""
-    for interactor in config.pluginmanager.get_plugins():
-        if type(interactor).__name__ == "WorkerInteractor" and not config.option.xmlpath:
-            interactor.sendevent = partial(_send, interactor.sendevent)
-
-
-def _send(send: Callable[..., None], name: str, **given: Any) -> None:
-    if name == "testreport":
-        report = given["data"]
-        is_shown = report["when"] == "call" or report["outcome"] != "passed" or report["duration"] > 0.05
-    else:
-        is_shown = name not in ("logstart", "logfinish")
-    if is_shown:
-        send(name, **given)
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    _send_less(config)
     if platform.machine() == "aarch64":
         _select_fast()
     if config.option.checked:
@@ -162,7 +143,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [] if config.option.bulk else [item for item in items if any(map(_is_whole, item.iter_markers("bulk")))]
     if config.option.quick:
         left_out += _not_quick(items)
-    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+    from tests.workers import processes
+
+    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", processes(config))) > 1:
         shared = pytest.mark.skip(reason="needs a GPU for itself, and several processes share it: `pytest -m alone`")
         for item in items:
             if item.get_closest_marker("alone"):
