@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ptxlab.isa.form import Form
 from ptxlab.isa.opcode import Match, opcode
-from ptxlab.isa.releases import NEWER, RELEASES, TOLERATED, Use
+from ptxlab.isa.releases import NEWER, RELEASES, TOLERATED, Use, named
 from ptxlab.isa.table import forms
 from ptxlab.isa.targets import TARGETS, VERSIONS, Target, Version, target_named
 from ptxlab.toolchain import Tool, find_assembler
@@ -138,8 +138,8 @@ def is_legal_for(question: Question, release: str | None) -> bool:
     repeats = len(set(results)) < len(results)
     use = Use(spelled, expected, shapes, question.version, target, "[prm" in rest, repeats)
     if question.legal:
-        return release == "13.0" or not any(row.applies(use) for row in TOLERATED)
-    return release == "13.4" and any(row.applies(use) for row in NEWER)
+        return release == "13.0" or not any(row.holds(use) for row in named(TOLERATED, use.spelling))
+    return release == "13.4" and any(row.holds(use) for row in named(NEWER, use.spelling))
 
 
 def disagreements(asked: list[Question], release: str | None = None) -> list[Disagreement]:

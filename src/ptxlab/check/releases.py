@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ptxlab import ir
 from ptxlab.ir.shapes import shape_of
-from ptxlab.isa.releases import NEWER, TOLERATED, ReleaseChange, Use
+from ptxlab.isa.releases import NEWER, TOLERATED, ReleaseChange, Use, named
 from ptxlab.report import Diagnostic
 
 from .program import FunctionFacts, Program
@@ -20,13 +20,16 @@ def tolerated(program: Program) -> Iterator[Found]:
         for instruction, match in zip(facts.instructions, facts.matches, strict=True):
             if match is None or known.get(id(match)) is False:
                 continue
+            rows = named(TOLERATED, instruction.opcode.text)
+            if not rows:
+                continue
             shapes = tuple(map(shape_of, instruction.operands))
             use = Use(instruction.opcode.text, match.expected, shapes, program.version, program.target, True, True)
-            known[id(match)] = any(row.applies(use) for row in TOLERATED)
+            known[id(match)] = any(row.holds(use) for row in rows)
             if known[id(match)]:
                 use = replace(use, reads_kernel_parameter=_reads_parameter(facts, instruction),
                               repeats_result=_repeats_result(instruction))  # fmt: skip
-                yield from ((row, instruction) for row in TOLERATED if row.applies(use))
+                yield from ((row, instruction) for row in rows if row.holds(use))
 
 
 def _newer(program: Program) -> Iterator[Found]:
@@ -35,7 +38,7 @@ def _newer(program: Program) -> Iterator[Found]:
         instruction = failure.instruction
         shapes = tuple(map(shape_of, instruction.operands))
         use = Use(instruction.opcode.text, (), shapes, program.version, program.target)
-        yield from ((row, instruction) for row in NEWER if row.applies(use))
+        yield from ((row, instruction) for row in named(NEWER, instruction.opcode.text) if row.holds(use))
 
 
 def _reads_parameter(facts: FunctionFacts, instruction: ir.Instruction) -> bool:

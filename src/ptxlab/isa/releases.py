@@ -6,6 +6,7 @@ accepts, as does the table; each of `NEWER` is something that ptxas 13.4 accepts
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from ptxlab.values import dataclass
 
@@ -42,9 +43,11 @@ class ReleaseChange:
     text: str
     help: str = ""
 
-    def applies(self, use: Use) -> bool:
-        """Whether an instruction is one of these."""
-        return re.match(self.spelling, use.spelling) is not None and self.holds(use)
+
+@lru_cache(4096)
+def named(rows: tuple[ReleaseChange, ...], spelling: str) -> tuple[ReleaseChange, ...]:
+    """The rows that are about instructions of a spelling; `holds` asks for the rest."""
+    return tuple(row for row in rows if re.match(row.spelling, spelling))
 
 
 def _always(use: Use) -> bool:

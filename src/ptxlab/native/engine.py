@@ -181,8 +181,13 @@ class Library:
     def address(self, symbol: str) -> int:
         """The address of a function, of this library or of one that it was linked with."""
         if symbol not in self._addresses:
-            found = (library._own_address(symbol) for library in (self, *self._others))
+            libraries = self, *self._others
+            # To find out that a symbol is not in a library takes as long as to link a small one.
+            found = (library._addresses.get(symbol) for library in libraries)
             address = next((address for address in found if address is not None), None)
+            if address is None:
+                found = (library._own_address(symbol) for library in libraries)
+                address = next((address for address in found if address is not None), None)
             if address is None:
                 raise KeyError(f"there is no `{symbol}` in the machine code")
             self._addresses[symbol] = address  # also of another library: to find out that it is not here takes a while

@@ -6,12 +6,13 @@ from __future__ import annotations
 class Builder:
     """The lines of a function. `value` names a result, `label` starts a block, `new_label` finds a name for one."""
 
-    __slots__ = ("_count", "is_closed", "labels", "lines", "suffix")
+    __slots__ = ("_count", "is_closed", "label_here", "labels", "lines", "suffix")
 
     def __init__(self) -> None:
         self.lines: list[str | list[str]] = []
         self.labels = 0  # blocks so far
         self.is_closed = False  # whether the last block has ended with a jump or a return
+        self.label_here = ""  # of the block that is being written
         self.suffix = ""  # what each instruction ends with
         self._count = 0
 
@@ -43,6 +44,7 @@ class Builder:
         """Start the block `name`; the one before must have ended with a jump or a return."""
         self.lines.append(f"{name}:")
         self.labels += 1
+        self.label_here = name
         self.is_closed = False
 
     def close(self, line: str) -> None:

@@ -32,6 +32,14 @@ LOAD = 0
 STORE = 1
 ATOMIC = 2
 
+# Where the parts of an access are in one number, above the number of its instruction.
+SIZE_SHIFT, SPACE_SHIFT, KIND_SHIFT = 32, 48, 56
+
+
+def packed_access(instruction: int, bytes: int, space: int, kind: int) -> int:
+    """An access of so many bytes, aligned to them, as one number."""
+    return instruction | bytes << SIZE_SHIFT | space << SPACE_SHIFT | kind << KIND_SHIFT
+
 
 @struct
 class Allocation:

@@ -15,7 +15,7 @@ from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.hints import FIELDS, register
 from ptxlab.emulate.translate.preemption import LOGGED
 from ptxlab.emulate.translate.undefined import DEFINED
-from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text
+from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text, number_of
 from ptxlab.isa.types import Type, type_named
 from ptxlab.native import offset_of, size_of
 
@@ -62,18 +62,22 @@ def _in_window(function: Function, address: LlvmAddress, bytes: int, kind: int) 
     if address.space == "param":
         base = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'memory.parameters')}")
         base = builder.value(f"load ptr, ptr {base}, !invariant.load !2")
-        count = str(function.unit.parameter_size // bytes)
+        least = function.unit.parameter_size
+        count = str(least // bytes)
     else:
         base, size = _WINDOWS[address.space or ""]
+        least = function.unit.variables.dynamic_offset if address.space == "shared" else 0
         count = function.size_in(size, exponent(bytes))
+    number = number_of(at)
+    if number is not None and number % bytes == 0 and 0 <= number <= least - bytes:  # a variable: it is there
+        return builder.value(f"getelementptr i8, ptr {base}, i64 {at}")
     near, far = builder.new_label("near"), builder.new_label("far")
     inside = builder.value(f"icmp ult i64 {_rotated(function, at, bytes)}, {count}")
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
-    search = function.unit.calls.search(address.space, bytes, kind)
     is_ranked = function.unit.ranked and address.space == "shared"
     lost = ranked_addresses.beyond(function, address.value).text if is_ranked else at
-    builder.emit(f"call ptr @{search}(ptr %thread, i64 {lost}, i32 {function.instruction_number}, ptr null)")
+    builder.emit(_search(function, address.space, lost, bytes, kind))
     function.fail()
     builder.label(near)
     return builder.value(f"getelementptr i8, ptr {base}, i64 {at}")
@@ -82,18 +86,14 @@ def _in_window(function: Function, address: LlvmAddress, bytes: int, kind: int) 
 def _in_cluster(function: Function, address: LlvmAddress, bytes: int, kind: int) -> str:
     """An address in the shared memory of the thread's block, or where it is in that of another block of the cluster."""
     builder, at = function.builder, address.value.text
-    near, far, found, fail = (builder.new_label(name) for name in ("near", "far", "found", "fail"))
+    near, far, found = (builder.new_label(name) for name in ("near", "far", "found"))
     inside = builder.value(
         f"icmp ult i64 {_rotated(function, at, bytes)}, {function.size_in('%shared_size', exponent(bytes))}"
     )
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
-    search = function.unit.calls.search(address.space, bytes, kind)
-    flags = f"ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr null"
-    searched = builder.value(f"call ptr @{search}({flags})")
-    builder.branch(builder.value(f"icmp eq ptr {searched}, null"), fail, found, likely=False)
-    builder.label(fail)
-    function.fail()
+    searched = builder.value(_search(function, address.space, at, bytes, kind))
+    builder.branch(builder.value(f"icmp eq ptr {searched}, null"), function.failed, found, likely=False)
     builder.label(near)
     direct = builder.value(f"getelementptr i8, ptr %shared, i64 {at}")
     builder.jump(found)
@@ -114,24 +114,29 @@ def _by_hint(function: Function, address: LlvmAddress, bytes: int, kind: int) ->
     inside = builder.value(f"icmp ult i64 {_rotated(function, distance, bytes)}, {count}")
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
-    search = function.unit.calls.search(address.space, bytes, kind)
-    flags = f"ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr {hint}"
-    searched = builder.value(f"call ptr @{search}({flags})")
+    searched = builder.value(_search(function, address.space, at, bytes, kind, hint))
     lost = builder.value(f"icmp eq ptr {searched}, null")
-    fail, moved = builder.new_label("fail"), builder.new_label("moved")
-    builder.branch(lost, fail, moved, likely=False)
-    builder.label(fail)
-    function.fail()
-    builder.label(moved)
     if is_kept:
+        moved = builder.new_label("moved")
+        builder.branch(lost, function.failed, moved, likely=False)
+        builder.label(moved)
         builder.gap().extend(function.hints.reading(number))
-    builder.jump(found)
+        builder.jump(found)
+    else:
+        moved = far
+        builder.branch(lost, function.failed, found, likely=False)
     builder.label(near)
     data = builder.value(f"load ptr, ptr {fields['data']}")
     direct = builder.value(f"getelementptr i8, ptr {data}, i64 {distance}")
     builder.jump(found)
     builder.label(found)
     return builder.value(f"phi ptr [ {direct}, %{near} ], [ {searched}, %{moved} ]")
+
+
+def _search(function: Function, space: str | None, address: str, bytes: int, kind: int, hint: str = "null") -> str:
+    """The call of the runtime that finds memory, or says what is wrong with an address."""
+    what = address_spaces.packed_access(function.instruction_number, bytes, SPACES[space], kind)
+    return f"call ptr @{function.unit.calls.runtime('find_access')}(ptr %thread, i64 {address}, i64 {what}, ptr {hint})"
 
 
 def exponent(bytes: int) -> int:
@@ -170,9 +175,7 @@ def load(
     origin, condition = None, -1
     recorded = _begin_recorded(function, when)
     if when is not None:
-        origin, then, after = builder.new_label("before"), builder.new_label("load"), builder.new_label("loaded")
-        builder.jump(origin)
-        builder.label(origin)
+        origin, then, after = builder.label_here, builder.new_label("load"), builder.new_label("loaded")
         builder.branch(when.text, then, after)
         builder.label(then)
         condition = function.unit.counting.count_here(function)
@@ -187,9 +190,7 @@ def load(
         for index in range(count)
     ]
     if when is not None:
-        last = builder.new_label("last")
-        builder.jump(last)
-        builder.label(last)
+        last = builder.label_here
         builder.jump(after)
         builder.label(after)
         zero = constant_text(0, type)
@@ -219,11 +220,12 @@ def store(
     pointer = locate(function, address, size * len(values), address_spaces.STORE, condition)
     if function.counts_changes:
         unchanged = _holds(function, pointer, values, size)
-        log(function, address, size * len(values), address_spaces.STORE, builder.value(f"xor i1 {unchanged}, true"))
+        changed = builder.value(f"xor i1 {unchanged}, true")
+        log(function, address, size * len(values), address_spaces.STORE, changed)
         undefined = function.undefined.stored(address, values, is_strong(order))
         bytes = size * len(values)
         function.note_access(address, bytes, address_spaces.STORE, order, size, unchanged, undefined)
-        function.unit.counting.note_change(function, address.space, builder.value(f"xor i1 {unchanged}, true"))
+        function.unit.counting.note_change(function, address.space, changed)
     else:
         function.unit.counting.note_change(function, address.space)
     if function.recording is not None:
@@ -247,7 +249,7 @@ def _holds(function: Function, pointer: str, values: Sequence[LlvmValue], size: 
         at = _offset(function, pointer, size * index)
         old = builder.value(f"load {bits_of(value.type)}, ptr {at}, align 1")
         same = builder.value(f"icmp eq {bits_of(value.type)} {old}, {value.text}")
-        found = builder.value(f"and i1 {found}, {same}")
+        found = builder.value(f"and i1 {found}, {same}") if index else same
     return found
 
 
@@ -312,10 +314,8 @@ def stop_if_failed(function: Function) -> None:
     """Return if the runtime found something wrong with what this thread just did."""
     builder = function.builder
     failed = builder.value(f"icmp eq i32 {function.load_field('status', 'i32')}, {thread_parts.FAILED}")
-    fail, on = builder.new_label("fail"), builder.new_label("on")
-    builder.branch(failed, fail, on, likely=False)
-    builder.label(fail)
-    function.fail()
+    on = builder.new_label("on")
+    builder.branch(failed, function.failed, on, likely=False)
     builder.label(on)
 
 

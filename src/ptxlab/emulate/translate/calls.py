@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.emulate.translate import access
 from ptxlab.emulate.translate.declarations import is_in_runtime, runtime_function
 from ptxlab.emulate.translate.records import OperationRecord, constant_record, fill
 from ptxlab.emulate.translate.values import LlvmValue, resize
@@ -179,19 +178,6 @@ class Calls:
             self._written.add(symbol)
             self.wrappers.append(_special(symbol, known, numbers))
         return f"call {known.result.llvm} @{symbol}({', '.join(passed)})"
-
-    def search(self, space: str | None, bytes: int, kind: int) -> str:
-        """The symbol of a function that finds memory: it takes the thread, the address, the instruction and a hint."""
-        symbol = f"search.{access.SPACES[space]}.{bytes}.{kind}"
-        if symbol not in self._written:
-            self._written.add(symbol)
-            flags = f"i32 {bytes}, i32 {bytes}, i32 {access.SPACES[space]}, i32 {kind}"
-            self.wrappers.append(
-                f"ptr @{symbol}(ptr %thread, i64 %address, i32 %instruction, ptr %hint) nounwind "
-                f"cold noinline {{\n  %found = call ptr @{self.runtime('find_memory')}"
-                f"(ptr %thread, i64 %address, {flags}, i32 %instruction, ptr %hint)\n  ret ptr %found\n}}\n"
-            )
-        return symbol
 
 
 def _special(symbol: str, known: Signature, numbers: Sequence[int | None]) -> str:

@@ -111,15 +111,13 @@ def _flush(b: Builder, pattern: str) -> str:
 
 def _unless(b: Builder, condition: str, type: str, usual: str, write: Callable[[], str]) -> str:
     """`usual`, or in the rare case of `condition` what `write` writes a block for."""
-    here, rare, last, after = (b.new_label(hint) for hint in ("usual", "rare", "last", "known"))
+    rare, after = b.new_label("rare"), b.new_label("known")
     is_rare = b.any(condition)
-    b.jump(here)
-    b.label(here)
+    here = b.label_here
     b.branch(is_rare, rare, after, likely=False)
     b.label(rare)
     other = b.where(condition, type, write(), usual)
-    b.jump(last)
-    b.label(last)
+    last = b.label_here
     b.jump(after)
     b.label(after)
     return b.phi(type, (usual, here), (other, last))

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.translate.unit import Unit
 
 MOST_BITS = 50_000_000  # of all sets of registers at the instructions of a function
+FAILED = "failed"  # the label of what returns where something went wrong
 
 
 class Function:
@@ -79,6 +80,7 @@ class Function:
         self._sizes: dict[str, str] = {}
         self.entered: set[int] = set()  # blocks at whose start a thread continues that was one of several lanes
         self.sites: dict[int, tuple[int, bool]] = {}  # of warp collectives, and if undefined values are followed there
+        self.fails = False  # whether something branches to `failed`
         self.record_size = 0  # bytes of the largest that it passes to the runtime, see `records`
 
     def _find_live(self) -> Liveness:
@@ -205,6 +207,9 @@ class Function:
             self._translate_block(block.number)
         if self.recording is not None:
             self.recording.finish()
+        if self.fails:
+            builder.label(FAILED)
+            self.fail()
         for number in sorted(self.entered):
             self.frame.enter(number)
         self.frame.fill_waits()
@@ -220,8 +225,12 @@ class Function:
 
     def _beginning(self) -> list[str]:
         """What ends the first block: a jump to where the thread continues."""
+        if not self.frame.resumes:
+            return ["  br label %start"]
+        # In a block of its own: where LLVM does not optimize, it selects the other instructions of a block with a
+        # `switch` as slowly as that.
         cases = " ".join(f"i32 {index}, label %{label}" for index, label in enumerate(self.frame.resumes, 1))
-        return [f"  switch i32 %resume, label %start [ {cases} ]"]
+        return ["  br label %entered", "entered:", f"  switch i32 %resume, label %start [ {cases} ]"]
 
     def _entry_loads(self) -> list[str]:
         loads = []
@@ -451,6 +460,12 @@ class Function:
     def fail(self) -> None:
         """Return after the runtime has noted what went wrong."""
         self.builder.close("ret void")
+
+    @property
+    def failed(self) -> str:
+        """The label of a block that does so, where there is nothing else to do."""
+        self.fails = True
+        return FAILED
 
     def iteration(self) -> LlvmValue:
         """Which iteration of each loop around it, in which call, an instruction is executed in: a mark of 64 bits."""

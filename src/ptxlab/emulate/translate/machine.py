@@ -102,8 +102,10 @@ class LlvmMachine:
 
     def select(self, condition: LlvmValue, yes: LlvmValue, no: LlvmValue | int) -> LlvmValue:
         other = constant_text(no, yes.type) if isinstance(no, int) else no.text
-        name = bits_of(yes.type)
-        text = self.function.builder.value(f"select i1 {condition.text}, {name} {yes.text}, {name} {other}")
+        known, name = condition.text, bits_of(yes.type)
+        if known in ("true", "false"):
+            return LlvmValue(self.function, yes.type, yes.text if known == "true" else other)
+        text = self.function.builder.value(f"select i1 {known}, {name} {yes.text}, {name} {other}")
         return LlvmValue(self.function, yes.type, text)
 
     def cast(self, value: LlvmValue, type: str) -> LlvmValue:

@@ -106,12 +106,10 @@ class Tracking:
         conditions = self.conditions(function, space, kind)
         if kind == address_spaces.LOAD and function.position in function.dead_loads:
             conditions.append(self._is_alive(function, function.dead_loads[function.position]))
-        origin, last, after = (builder.new_label(name) for name in ("untracked", "tracked", "noted"))
+        tracked, after = builder.new_label("tracked"), builder.new_label("noted")
         if conditions:
             holds = reduce(lambda a, b: builder.value(f"and i1 {a}, {b}"), conditions)
-            tracked = builder.new_label("tracked")
-            builder.jump(origin)
-            builder.label(origin)
+            origin = builder.label_here
             builder.branch(holds, tracked, after)
             builder.label(tracked)
         name = _NOTES[space]
@@ -132,8 +130,7 @@ class Tracking:
             f"call i32 @{function.unit.calls.runtime(name)}(ptr %thread, i64 {address.value.text}, {flags})"
         )
         if conditions:
-            builder.jump(last)
-            builder.label(last)
+            last = builder.label_here
             builder.jump(after)
             builder.label(after)
             if follows:

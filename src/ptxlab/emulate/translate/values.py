@@ -6,6 +6,7 @@ before the thread waited for others is kept in the thread's frame when it is use
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ptxlab.isa.types import Type, type_named
@@ -68,7 +69,10 @@ class LlvmValue:
         return self.type.kind == "s"
 
     def _operate(self, operation: str, other: LlvmValue | int) -> LlvmValue:
-        text = self.function.builder.value(f"{operation} {self.typed}, {self._same(other)}")
+        first, second = self.text, self._same(other)
+        text = folded(operation, first, second, self.type)
+        if text is None:
+            text = self.function.builder.value(f"{operation} {bits_of(self.type)} {first}, {second}")
         return LlvmValue(self.function, self.type, text)
 
     def _same(self, other: LlvmValue | int) -> str:
@@ -81,7 +85,9 @@ class LlvmValue:
         builder = self.function.builder
         if self.type.kind != "f":
             operation = signed if self.is_signed else unsigned
-            text = builder.value(f"icmp {operation} {self.typed}, {self._same(other)}")
+            first, second = self.text, self._same(other)
+            known = compared(operation, first, second, self.type.width)
+            text = builder.value(f"icmp {operation} {bits_of(self.type)} {first}, {second}") if known is None else known
         elif self.type.name in _FLOATS:
             name = _FLOATS[self.type.name]
             a, b = (
@@ -176,16 +182,71 @@ class LlvmValue:
 
 def constant_text(value: int, type: Type) -> str:
     """A constant as LLVM writes it, wrapped to the width of `type`."""
-    value &= (1 << type.width) - 1
-    if type.width == 1:
+    return bits_text(value, type.width)
+
+
+def bits_text(value: int, width: int) -> str:
+    """The lowest bits of a constant as LLVM writes them."""
+    value &= (1 << width) - 1
+    if width == 1:
         return "true" if value else "false"
-    return str(value - (1 << type.width) if value >> (type.width - 1) else value)
+    return str(value - (1 << width) if value >> (width - 1) else value)
+
+
+def number_of(text: str) -> int | None:
+    """The number that a text is, if it is one; `true` and `false` are none."""
+    return None if text[0] == "%" or not text[-1].isdigit() else int(text)
+
+
+def folded(operation: str, first: str, second: str, type: Type) -> str | None:
+    """What an operation gives of constants, or with a zero that changes nothing; None if LLVM has to compute it.
+
+    Most of what a thread computes of constants is where its parameters and variables are.
+    """
+    if second == "0" and operation in _NEUTRAL:
+        return first
+    a, b = number_of(first), number_of(second)
+    if a is None or b is None or operation not in _FOLDED:
+        return None
+    return constant_text(_FOLDED[operation](a, b), type)
+
+
+def compared(operation: str, first: str, second: str, width: int) -> str | None:
+    """What a comparison of constants gives; None of other values."""
+    a, b = number_of(first), number_of(second)
+    if a is None or b is None:
+        return None
+    if operation[0] == "u":
+        a, b = a % (1 << width), b % (1 << width)
+    return "true" if _COMPARED[operation[-2:]](a, b) else "false"
+
+
+_NEUTRAL = frozenset({"add", "sub", "or", "xor", "shl", "lshr", "ashr"})
+_FOLDED: dict[str, Callable[[int, int], int]] = {
+    "add": int.__add__,
+    "sub": int.__sub__,
+    "mul": int.__mul__,
+    "and": int.__and__,
+    "or": int.__or__,
+    "xor": int.__xor__,
+}
+_COMPARED: dict[str, Callable[[int, int], bool]] = {
+    "eq": int.__eq__,
+    "ne": int.__ne__,
+    "lt": int.__lt__,
+    "le": int.__le__,
+    "gt": int.__gt__,
+    "ge": int.__ge__,
+}
 
 
 def resize(value: LlvmValue, width: int, signed: bool) -> str:
     """The bits of a value cut or extended to `width`."""
     if value.type.width == width:
         return value.text
+    number = number_of(value.text)
+    if number is not None:
+        return bits_text(number if signed else number % (1 << value.type.width), width)
     operation = "trunc" if width < value.type.width else "sext" if signed else "zext"
     return value.function.builder.value(f"{operation} {value.typed} to i{width}")
 

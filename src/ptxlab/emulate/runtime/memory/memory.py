@@ -6,6 +6,7 @@ from ptxlab.emulate.abi.address_spaces import (
     CLUSTER_SPACE,
     FUNCTION_WINDOW,
     GENERIC_SPACE,
+    KIND_SHIFT,
     LOAD,
     LOCAL_SPACE,
     LOCAL_WINDOW,
@@ -15,6 +16,8 @@ from ptxlab.emulate.abi.address_spaces import (
     RANK_SHIFT,
     SHARED_SPACE,
     SHARED_WINDOW,
+    SIZE_SHIFT,
+    SPACE_SHIFT,
     Allocation,
     Hint,
 )
@@ -108,6 +111,14 @@ def find_allocation(thread: Pointer[Thread], address: u64) -> Pointer[Allocation
     if low == 0:
         return cast(Pointer[Allocation], 0)
     return thread.worker.memory.allocations + (low - 1)
+
+
+@native
+def find_access(thread: Pointer[Thread], address: u64, access: u64, hint: Pointer[Hint]) -> Pointer[u8]:
+    """The host's memory for an access, as `find_memory`; see `packed_access`."""
+    size: u32 = u32(access >> SIZE_SHIFT & 0xFFFF)
+    space: u32 = u32(access >> SPACE_SHIFT & 0xFF)
+    return find_memory(thread, address, size, size, space, u32(access >> KIND_SHIFT), u32(access & 0xFFFF_FFFF), hint)
 
 
 @native
@@ -330,7 +341,7 @@ def call_host(thread: Pointer[Thread], service: u32, instruction: u32, a: u64, b
 
 CALLED = (
     fail,
-    find_memory,
+    find_access,
     owner_of,
     without_own_rank,
     find_callee,
