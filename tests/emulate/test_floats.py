@@ -56,9 +56,10 @@ def functions() -> list[Callable[..., int]]:
         name = f"i{WIDTHS[type]}"
         operands = [f"%x{index}" for index in range(OPERANDS[operation])]
         builder = Builder()
+        builder.label("entry")
         result = arithmetic(builder, operation, type, operands, rounding=rounding, call=call, **flags)
         head = ", ".join(f"{name} {operand}" for operand in operands)
-        texts.append(f"define {name} @f{number}({head}) {{\nentry:\n{builder}\n  ret {name} {result}\n}}\n")
+        texts.append(f"define {name} @f{number}({head}) {{\n{builder}\n  ret {name} {result}\n}}\n")
     module = "\n".join([*texts, emit(list(natives.values()), linkage="internal"), METADATA])
     library = load([compile_text(module)])
     integers = {16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
