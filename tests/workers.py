@@ -75,7 +75,7 @@ class _Ranges:
 
 
 class Worker:
-    """A process that runs tests, as the first one sees it; `numbers` are those of its tests, or what it left of them."""
+    """A process that runs tests, as the first one sees it; `numbers` are its tests, or those that it left."""
 
     def __init__(self, session: pytest.Session, numbers: Sequence[int] = ()) -> None:
         self.session = session

@@ -194,7 +194,7 @@ def bits_text(value: int, width: int) -> str:
 
 
 def number_of(text: str) -> int | None:
-    """The number that a text is, if it is one; `true` and `false` are none."""
+    """The number that a text is, if it is one, unlike `true` and `false`."""
     return None if text[0] == "%" or not text[-1].isdigit() else int(text)
 
 
