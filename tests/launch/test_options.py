@@ -56,6 +56,13 @@ def test_every_option_reaches_the_launch(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found == given | {"grid": (1, 2, 3), "block": (4, 5, 6), "detectors": frozenset(["data-race"])}
 
 
+def test_a_kernel_is_launched_from_its_module() -> None:
+    module = ptxlab.parse(".version 8.0\n.target sm_90\n.entry k { ret; }")
+    with pytest.raises(ValueError, match=r"take the kernel from its module by its name: `module\['k'\]`"):
+        module.functions[0].launch(1, 1)
+    assert module["k"].launch(1, 1, device="cpu").diagnostics == []
+
+
 def test_extents_and_checks_as_a_user_writes_them() -> None:
     def options(**given: object) -> LaunchOptions:
         return LaunchOptions(**{"grid": 4, "block": [8, 2]} | given)  # type: ignore[arg-type]

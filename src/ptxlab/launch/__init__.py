@@ -104,7 +104,8 @@ def prepare(kernel: ir.Function, args: Sequence[object], options: LaunchOptions)
 def module_of(kernel: ir.Function) -> ir.Module:
     """The module of a kernel; a device function is refused."""
     module = kernel.module
-    assert module is not None
+    if module is None:
+        raise ValueError(f"take the kernel from its module by its name: `module[{kernel.name!r}]`")
     if kernel.kind != "entry":
         raise ValueError(f"`{kernel.title}` is a device function; the kernels are {', '.join(module.entries)}")
     return module
