@@ -221,7 +221,7 @@ def compared(operation: str, first: str, second: str, width: int) -> str | None:
     return "true" if _COMPARED[operation[-2:]](a, b) else "false"
 
 
-_NEUTRAL = frozenset({"add", "sub", "or", "xor", "shl", "lshr", "ashr"})
+_NEUTRAL = frozenset({"add", "sub", "or", "xor"})
 _FOLDED: dict[str, Callable[[int, int], int]] = {
     "add": int.__add__,
     "sub": int.__sub__,
