@@ -41,7 +41,7 @@ class HostLines:
         """Look up all of these at once."""
         wanted: dict[str, set[int]] = {}
         for file, offset in {one for each in frames for one in each}:
-            if (file, offset) not in self._known and file:
+            if (file, offset) not in self._known and file and not _LIBRARY.match(file):
                 wanted.setdefault(file, set()).add(offset)
         tool = on_path("addr2line")
         for file, offsets in wanted.items():
@@ -70,7 +70,7 @@ class HostLines:
     def of(self, frames: Frames) -> HostLine | None:
         """The innermost line of the user's own: not of a header of CUDA or the system, nor of a kernel's stub."""
         self.read([frames])
-        lines = [line for one in frames if not _LIBRARY.match(one[0]) for line in self._known.get(one, ())]
+        lines = [line for one in frames for line in self._known.get(one, ())]
         own = [line for line in lines if not _SYSTEM.search(line.file)]
         calls = [line for line in own if not self._is_kernel(line)]
         return next(iter(calls or own), None)

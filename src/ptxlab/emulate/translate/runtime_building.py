@@ -50,16 +50,16 @@ def _known(records: bool) -> dict[Callable[..., Any], bool]:
 def compile_runtime(records: bool) -> bytes:
     """Compile the runtime; what few kernels run with less effort, so that the first launch does not wait for it.
 
-    One that `records` is for launches that are recorded.
+    One that `records` is for launches that are recorded, each of them once: it is made with less effort as a whole.
 
     Many changes of the source leave the LLVM IR as it was: what was made of that is kept as well.
     """
     roots = [*RUNTIME.values(), *COLLECTIVES, *ENTRIES]
     everything = reachable(roots)
     texts = []
-    for speed in (2, 1, VECTORS):
-        own = [function for function in everything if _effort(function) == speed]
-        others = [function for function in everything if _effort(function) != speed]
+    for speed in (1, VECTORS) if records else (2, 1, VECTORS):
+        own = [function for function in everything if _effort(function, records) == speed]
+        others = [function for function in everything if _effort(function, records) != speed]
         called = _called(others)
         doors = [function for function in own if function in roots or function in called]
         elsewhere = [function for function in others if not signature(function).inline]
@@ -80,11 +80,10 @@ def _called(functions: Iterable[Callable[..., object]]) -> set[Callable[..., Any
     return found
 
 
-def _effort(function: Callable[..., object]) -> int:
+def _effort(function: Callable[..., object], records: bool) -> int:
     """How much a function is optimized: less if few kernels call it, as those of other packages, which serve MMAs."""
     module = function.__module__
     if module in MULTIPLYING:
         return VECTORS
-    return (
-        2 if module.startswith("ptxlab.emulate.") and module.removeprefix("ptxlab.emulate.runtime.") not in RARE else 1
-    )
+    is_rare = not module.startswith("ptxlab.emulate.") or module.removeprefix("ptxlab.emulate.runtime.") in RARE
+    return 1 if records or is_rare else 2
