@@ -38,6 +38,7 @@ class Paths:
         self.instructions = compiled.instructions
         self.effects = compiled.effects
         self._flows: dict[int, tuple[Flow, int, dict[int, int]]] = {}
+        self._reached: dict[tuple[int, int], set[int]] = {}  # the blocks after a block, by the first instruction
 
     def reaches(self, start: int, ends: Iterable[int]) -> bool:
         """Whether a thread that waits at `start` could get to one of the instructions `ends`."""
@@ -203,7 +204,11 @@ class Paths:
         source, target = flow.block_at(start - first), flow.block_at(end - first)
         if source == target and start < end:
             return True
-        return any(target in flow.blocks[number].successors for number in _within_reach(flow, source, avoided))
+        if avoided is not None:
+            return target in _after(flow, source, avoided)
+        if (first, source) not in self._reached:
+            self._reached[first, source] = _after(flow, source, None)
+        return target in self._reached[first, source]
 
     def _may_end(self, number: int) -> bool:
         return self.instructions[number][1].opcode.jump in (Jump.RETURN, Jump.EXIT)
@@ -228,6 +233,11 @@ def _within_reach(flow: Flow, start: int, avoided: int | None) -> set[int]:
                 seen.add(successor)
                 pending.append(successor)
     return seen
+
+
+def _after(flow: Flow, start: int, avoided: int | None) -> set[int]:
+    """The blocks that can be entered from the end of a block, without going through `avoided` before."""
+    return {after for number in _within_reach(flow, start, avoided) for after in flow.blocks[number].successors}
 
 
 def _nearest(dominators: dict[int, int], one: int, other: int) -> int | None:

@@ -208,6 +208,8 @@ def _reason(race: Race) -> str:
 
 def _relaxed(race: Race) -> list[str]:
     """A note on strong accesses by which blocks seem to synchronize, where nothing from one to the other orders."""
+    if race.in_block:
+        return []
     paths, effects = race.paths, race.launch.compiled.effects
     first, last = race.earlier.instruction, race.later.instruction
     between = [
@@ -221,7 +223,7 @@ def _relaxed(race: Race) -> list[str]:
         and paths.reaches(first, [number])
         and paths.reaches(number, [last])
     ]
-    if race.in_block or not between or any(effects(number).synchronizes for number in between):
+    if not between or any(effects(number).synchronizes for number in between):
         return []
     lines = " and ".join(race.launch.name_line(number, last) for number in between[:2])
     text = (

@@ -1,0 +1,112 @@
+"""Mutants of native functions as variants in one runtime, of which a number in memory says which one runs.
+
+A runtime takes seconds to compile; with a thousand variants it takes a few more, and the process that has it forks for
+each mutant, sets the number, and runs what may notice it.
+"""
+
+import ast
+import ctypes
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ptxlab.native import translate
+from ptxlab.native.inference import TranslationError
+from ptxlab.native.statements import Statements
+from ptxlab.native.translate import TranslatedFunction
+from tests.mutants.sites import Site
+from tests.mutants.trees import ROOT
+
+
+class Switched:
+    """These mutants, by their numbers; those of native functions get variants as the functions are translated."""
+
+    def __init__(self, mutants: dict[int, Site]) -> None:
+        self.number = ctypes.c_uint32(0)
+        self.refused: set[int] = set()  # what native code cannot be
+        self.translated: set[int] = set()
+        self._by_file: dict[str, dict[int, Site]] = {}
+        for number, site in mutants.items():
+            assert number > 0
+            self._by_file.setdefault(str(ROOT / site.file), {})[number] = site
+        self._plain = translate.unit_of
+
+    def install(self) -> None:
+        """Translate native functions with their variants from now on: none may be translated yet."""
+        assert not translate._UNITS
+        translate.unit_of = self._unit_of
+
+    def _unit_of(self, function: Any) -> TranslatedFunction:
+        if function not in translate._UNITS:
+            plain = self._plain(function)
+            variants = list(self._variants(function))
+            if variants:
+                translate._UNITS[function] = self._switching(plain, variants)
+        return translate._UNITS[function]
+
+    def _variants(self, function: Any) -> Iterable[tuple[int, TranslatedFunction]]:
+        code = function.__code__
+        sites = self._by_file.get(code.co_filename, {})
+        if not sites:
+            return
+        node = translate._definition(function)
+        source = Path(code.co_filename).read_bytes()
+        for number, site in sites.items():
+            if node.body[0].lineno <= site.line <= (node.end_lineno or 0):
+                self.translated.add(number)
+                changed = site.apply(source).decode().split("\n")[code.co_firstlineno - 1 : node.end_lineno]
+                variant: Any = ast.parse(textwrap.dedent("\n".join(changed))).body[0]
+                ast.increment_lineno(variant, code.co_firstlineno - 1)
+                statements = Statements(function, variant)
+                try:
+                    head, body = statements.translate()
+                except TranslationError:
+                    self.refused.add(number)
+                    continue
+                globals = statements.guard.globals()
+                yield (
+                    number,
+                    TranslatedFunction(
+                        statements.signature, head, body, statements.callees, statements.tables, globals
+                    ),
+                )
+
+    def _switching(
+        self, plain: TranslatedFunction, variants: Sequence[tuple[int, TranslatedFunction]]
+    ) -> TranslatedFunction:
+        """A function that calls the plain one or one of its variants."""
+        found = plain.signature
+        gives = "void" if found.result is None else found.result.llvm
+        passed = ", ".join(f"{type.llvm} %{name}.in" for name, type in found.parameters)
+        end = "  ret void" if found.result is None else f"  ret {gives} %found"
+        all = [(0, plain), *variants]
+        labels = " ".join(f"i32 {number}, label %is{number}" for number, _ in variants)
+        body = [
+            "entry:",
+            f"  %number = load i32, ptr inttoptr (i64 {ctypes.addressof(self.number)} to ptr)",
+            f"  switch i32 %number, label %is0 [{labels}]",
+        ]
+        texts, callees, tables, globals = [], dict[Any, None](), dict[str, tuple[int, ...]](), ""
+        for number, one in all:
+            name = f'@"{found.symbol}"'
+            own = f'@"{found.symbol}, {number}"'
+            text = one.text("internal").replace(f"{name}(", f"{own}(", 1)
+            texts.append(text.replace(" alwaysinline {", " {", 1))
+            taken = f"%found{number} = " if found.result is not None else ""
+            body += [f"is{number}:", f"  {taken}call {gives} {own}({passed})", end.replace("%found", f"%found{number}")]
+            callees.update(dict.fromkeys(one.callees))
+            tables.update(one.tables)
+            globals += one.globals
+        head = plain._head.replace(" alwaysinline", "")
+        return TranslatedFunction(found, head, "\n".join(body), callees, tables, "\n".join([globals, *texts]))
+
+
+def build_runtime(records: bool) -> list[bytes]:
+    """The machine code of a runtime that is not optimized, from the functions as they are translated now."""
+    from ptxlab.emulate.runtime.table import COLLECTIVES, ENTRIES, RUNTIME
+    from ptxlab.emulate.translate.runtime_building import _known
+    from ptxlab.native.engine import compile_text
+
+    roots: list[Callable[..., Any]] = [*RUNTIME.values(), *COLLECTIVES, *ENTRIES]
+    return [compile_text(translate.emit(list(dict.fromkeys(roots)), known=_known(records)), speed=0)]
