@@ -21,8 +21,8 @@ WORDS = 12  # of a step
 DATA = 2048  # bytes of each array that threads access
 
 _HEAD = f"""
-.visible .entry k(.param .u64 data, .param .u64 other, .param .u64 out,
-    .param .align 16 .b8 programs[{PROGRAMS * MOST * WORDS * 4}], .param .align 16 .b8 roles[{THREADS}]PARAMETERS)
+.visible .entry k(.param .u64 data, .param .u64 other, .param .u64 out, .param .u64 programs, .param .u64 roles
+    PARAMETERS)
 {{
     .reg .pred %p<4>;
     .reg .b16 %w<4>;
@@ -36,11 +36,11 @@ _HEAD = f"""
     mov.u32 %r0, %ctaid.x;
     mov.u32 %r1, %ntid.x;
     mad.lo.u32 %lin, %r0, %r1, %t;
-    mov.b64 %l0, roles;
+    ld.param.u64 %l0, [roles];
     cvt.u64.u32 %l1, %lin;
     add.u64 %l0, %l0, %l1;
-    ld.param.u8 %r2, [%l0];
-    mov.b64 %at, programs;
+    ld.global.u8 %r2, [%l0];
+    ld.param.u64 %at, [programs];
     mad.wide.u32 %at, %r2, {MOST * WORDS * 4}, %at;
     mov.u32 %acc, 0;
     mov.u32 %last, 0;
@@ -51,9 +51,9 @@ next:
     setp.eq.u32 %p0, %left, 0;
     @%p0 bra end;
     sub.u32 %left, %left, 1;
-    ld.param.v4.u32 {{%op, %a, %b, %c}}, [%at];
-    ld.param.v2.u32 {{%d, %e}}, [%at+16];
-    ld.param.v2.u64 {{%x, %y}}, [%at+32];
+    ld.global.v4.u32 {{%op, %a, %b, %c}}, [%at];
+    ld.global.v2.u32 {{%d, %e}}, [%at+16];
+    ld.global.v2.u64 {{%x, %y}}, [%at+32];
     add.u64 %at, %at, {WORDS * 4};
     mad.lo.u32 %a, %d, %t, %a;
     mov.u32 %s, area;
@@ -119,11 +119,11 @@ class Launch:
             for at, (op, a, b, c, d, e, x, y) in enumerate(program[:MOST]):
                 wide = [part for one in (x, y) for part in (one & 0xFFFFFFFF, one >> 32)]
                 steps[number, at] = [value & 0xFFFFFFFF for value in (op, a, b, c, d, e, 0, 0, *wide)]
-        roles = bytes(self.roles[at % len(self.roles)] for at in range(THREADS))
+        roles = np.array([self.roles[at % len(self.roles)] for at in range(THREADS)], np.uint8)
         data, other = (np.arange(DATA, dtype=np.uint32) % 97 for _ in range(2))
         arrays = [data, other, np.zeros(THREADS, np.uint32)]
         how = {"device": "cpu", "timeout": 20, "on_error": "collect", "cluster": self.cluster, "workers": 1} | self.how
-        given = [*arrays, steps.tobytes(), roles, *self.machine.arguments]
+        given = [*arrays, steps, roles, *self.machine.arguments]
         return self.machine.kernel.launch(self.grid, self.block, given, **how), arrays
 
     def __str__(self) -> str:

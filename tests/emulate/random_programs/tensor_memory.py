@@ -139,9 +139,9 @@ class Maker(AnyMaker):
         """MMAs of slices, a commit, and loads of the accumulator after a wait for it."""
         choose = self.random.choice
         one, other = self._loaded(turn)
-        kind = choose(("f16", "f16", "f16", "tf32", "f8f6f4", "i8", "scaled"))
+        kind = choose(("f16",) * 6 + ("tf32", "f8f6f4", "i8", "scaled"))
         transposed = kind == "f16" and self.random.random() < 0.2
-        rows, columns = choose((64, 64, 128)), choose((8, 16, 16, 64))
+        rows, columns = choose((64, 128, 128, 128)), choose((8, 16, 16, 32))
         if kind == "scaled":
             descriptor = InstructionDescriptor("mxf8f6f4", 128, columns, "e4m3", "e4m3")
         else:
@@ -149,7 +149,7 @@ class Maker(AnyMaker):
             names = _TYPES[kind], _TYPES[kind], result
             columns = max(columns, 16)
             descriptor = InstructionDescriptor(kind, rows, columns, *names, transpose_a=transposed, transpose_b=transposed)
-        step = f"mma {kind}" + choose(("", "", "", " tensor", " sparse") if kind in _TYPES else ("",))
+        step = f"mma {kind}" + choose(("", "", "", "", "", " tensor", " sparse") if kind in _TYPES else ("",))
         if step == "mma f16":
             step = choose((step, step, "mma f16 a fill", "mma f16 a use", "mma f16 ws fill"))
         flip = 1 << choose((0, 1, 16, 32, 36, 49, 52, 61, 62)) if self.random.random() < 0.2 else 0
