@@ -122,7 +122,7 @@ class Launch:
         roles = np.array([self.roles[at % len(self.roles)] for at in range(THREADS)], np.uint8)
         data, other = (np.arange(DATA, dtype=np.uint32) % 97 for _ in range(2))
         arrays = [data, other, np.zeros(THREADS, np.uint32)]
-        how = {"device": "cpu", "timeout": 20, "on_error": "collect", "cluster": self.cluster, "workers": 1} | self.how
+        how = {"device": "cpu", "timeout": 20, "on_error": "collect", "cluster": self.cluster} | self.how
         given = [*arrays, steps, roles, *self.machine.arguments]
         return self.machine.kernel.launch(self.grid, self.block, given, **how), arrays
 
@@ -158,6 +158,7 @@ class Maker:
         for _ in range(self.random.choice((0, 0, 1, 1, 2, 4))):
             self._err()
         how: dict[str, object] = {"seed": self.random.choice((0, 0, self.random.randrange(1, 1000)))}
+        how["workers"] = self.random.choice((1, 1, 1, 2)) if self.grid > 1 else 1
         return Launch(self.machine, self.programs, self.roles, self.grid, self.block, self.cluster, how)
 
     def add(self, role: int, name: str, a: int = 0, b: int = 0, c: int = 0, d: int = 0, e: int = 0,
