@@ -16,7 +16,7 @@ from tests.golden import compare_one
 
 from .kernels import CALL, EXCHANGE, HANG, INLINED, LOOP, PRODUCT, RACE, debugger_of
 
-# Warps that part and meet again, a copy that an mbarrier counts, matrices through shared memory, atomics, a local array.
+# Warps that part and meet again, a copy that an mbarrier counts, matrices through shared memory, atomics, a call.
 MIXED = """.version 8.0
 .target sm_90
 .address_size 64
@@ -45,6 +45,9 @@ MIXED = """.version 8.0
   mbarrier.arrive.expect_tx.shared.b64 _, [full], 64;
   cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 64, [full];
 ready:
+  cp.async.ca.shared.global [%r3+128], [%rd1+64], 4;
+  cp.async.commit_group;
+  cp.async.wait_group 0;
   bar.sync 0;
 wait:
   mbarrier.try_wait.parity.shared.b64 %p2, [full], 0;
@@ -118,8 +121,8 @@ end:
 }
 """
 TEXTS = {
-    "exchange": EXCHANGE, "race": RACE, "call": CALL, "inlined": INLINED, "loop": LOOP, "product": PRODUCT, "hang": HANG,
-    "mixed": MIXED, "tensor": TENSOR, "part": MIXED,
+    "exchange": EXCHANGE, "race": RACE, "call": CALL, "inlined": INLINED, "loop": LOOP, "product": PRODUCT,
+    "hang": HANG, "mixed": MIXED, "tensor": TENSOR, "part": MIXED,
 }  # fmt: skip
 THREADS = {"part": 40}
 # What is changed in a kernel for a launch that differs from the first.
@@ -128,9 +131,11 @@ CHANGES = {
     "call": [("add.u32 %out, %in, %in;", "add.u32 %out, %in, 4;")],
     "mixed": [
         ("%p0, %r7, %r4;", "%p0, %r7, 9;"), ("%p3, %r1, 40", "%p3, %r1, 44"), ("%r2;\n  ldmatrix", "%r3;\n  ldmatrix"),
-        ("  bar.sync 0;\n  mad.lo", "  add.u32 %r6, %r6, 1;\n  bar.sync 0;\n  mad.lo"), ("[%r3+64], %r6", "[%r3+68], %r6"),
+        ("  bar.sync 0;\n  mad.lo", "  add.u32 %r6, %r6, 1;\n  bar.sync 0;\n  mad.lo"),
+        ("[%r3+64], %r6", "[%r3+68], %r6"),
     ],
 }  # fmt: skip
+_CASTS = ("char", "unsigned char", "short", "unsigned", "long long", "float", "double", "bool", "unsigned short")
 COMMANDS = 150
 SESSIONS = 3
 
@@ -152,6 +157,7 @@ class Session:
             [
                 one, one, one, f"{one} + {number}", f"{one} == {number}", f"-{one} * 3 / 2", f"({one} & 7) << 2",
                 f"shared.u32[{number}]", f"shared.f32[{number}]", f"shared.u8[{number}]", f"global.u32[{one}]", name,
+                f"({choose(_CASTS)}){number * 7}", f"({choose(_CASTS)}){one}", f"sizeof({name})", f"!{one} || {one}",
                 f"{name}[{number % 5}]", f"&{name}", f"*{name}", "threadIdx.x", f"blockDim.x > {number}", "",
             ]
         )  # fmt: skip
@@ -169,10 +175,14 @@ class Session:
             lambda: f"watch {choose(self.registers)}",
             lambda: choose(["delete", "delete 1", "continue", "reverse-continue", "continue"]),
             lambda: f"thread {number}",
-            lambda: choose([f"lane {number % 40}", f"cuda warp {number % 3} lane {number % 32}", f"cuda thread {number}"]),
+            lambda: choose(
+                [f"lane {number % 40}", f"cuda warp {number % 3} lane {number % 32}", f"cuda thread {number}"]
+            ),
             lambda: f"info {choose(['locals', 'args', 'shared', 'registers', 'stack', 'breakpoints', 'barriers'])}",
             lambda: f"info cuda {choose(['kernels', 'blocks', 'warps', 'lanes', 'threads'])}",
-            lambda: choose(["warps", "where", "list", f"list {line}", "up", "down", "ptx", "barriers", "tmem", "matrix"]),
+            lambda: choose(
+                ["warps", "where", "list", f"list {line}", "up", "down", "ptx", "barriers", "tmem", "matrix"]
+            ),
             lambda: choose(["tmem 3", "tmem 17 1", "matrix a", "matrix d", "matrix b", "frame 1", "frame"]),
             lambda: f"print{choose(['', '', '/x', '/d', '/u', '/t', '/f', '/c', '/o'])} {self.value()}",
             lambda: f"print {self.value()}",

@@ -110,6 +110,17 @@ def test_a_read_only_array_is_not_written() -> None:
     assert array.tolist() == [7, 0, 0, 0]
 
 
+def test_an_array_is_written_though_a_view_of_it_may_not_be() -> None:
+    array = np.zeros(4, "u4")
+    view = array[:2]
+    view.flags.writeable = False
+    for given in ([array, view], [array, array, view]):
+        array[:] = 0
+        parameters = ", ".join(f".u64 {name}" for name in "pqr"[: len(given)])
+        assert launch(STORE, parameters, given).diagnostics == []
+        assert array.tolist() == [7, 0, 0, 0]
+
+
 def test_a_store_that_writes_elsewhere_first_still_finds_a_read_only_array() -> None:
     """The memory that an instruction remembers as its last is memory that it may write."""
     wet, dry = np.zeros(4, "u4"), np.zeros(4, "u4")

@@ -144,6 +144,15 @@ def test_a_sum_of_bits_apart_has_no_others() -> None:
     assert stored(text.format(3, 6, 8)) == ["((%tid.x & 3) + (%tid.x & 6) | 8)"]  # a carry may come there
 
 
+def test_a_product_has_the_bits_of_its_largest_value() -> None:
+    text = "and.b32 %r3, %r2, 7; mul.lo.u32 %r4, %r3, {}; or.b32 %r5, %r4, {}; st.shared.u32 [%r5], %r1;"
+    assert stored(text.format(3, 32)) == ["3*(%tid.x & 7) + 32"]  # at most 21
+    assert stored(text.format(3, 16)) == ["(3*(%tid.x & 7) | 16)"]
+    assert stored(text.format(3, 2)) == ["(3*(%tid.x & 7) | 2)"]
+    assert stored(text.format(12, 3)) == ["12*(%tid.x & 7) + 3"]  # multiples of 4
+    assert stored(text.format(12, 64)) == ["(12*(%tid.x & 7) | 64)"]
+
+
 def test_a_sum_that_may_wrap_is_not_widened() -> None:
     assert stored("add.u32 %r3, %r1, %r2; cvt.u64.u32 %d2, %r3; st.global.u32 [%d2], %r2;") == [
         "cast(%tid.x + parameter(n, 0))"

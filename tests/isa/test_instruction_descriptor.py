@@ -1,5 +1,8 @@
 """Instruction descriptors of `tcgen05.mma`: bits that CUTLASS makes, words, and what is refused."""
 
+import random
+from pathlib import Path
+
 import pytest
 
 from ptxlab.isa.units.descriptor import Descriptor
@@ -8,9 +11,14 @@ from ptxlab.isa.units.instruction_descriptor import (
     BAD_TRANSPOSE,
     KINDS,
     PAIR,
+    PLAIN,
+    STATIONARY,
     InstructionDescriptor,
+    reserved_bits,
     violation_of_transposes,
+    violations_in,
 )
+from tests.golden import compare
 
 
 def test_bits_as_cutlass_makes_them() -> None:
@@ -95,3 +103,19 @@ def test_b_of_bytes_is_transposed_in_steps_of_columns(kind: str, form: int, colu
         bits = transposed << 15 | columns // 8 << 17
         found = violation_of_transposes(bits, KINDS.index(kind), form, 0)  # type: ignore[arg-type]
         assert found == (BAD_COLUMNS if is_wrong and transposed == 2 else 0)
+
+
+def test_all_that_is_wrong_with_random_bits() -> None:
+    """A field of a right descriptor is any number, for each kind, of one block or two, dense or sparse."""
+    choose, found = random.Random(3), {}
+    fields = ((2, 1), (4, 2), (7, 3), (10, 3), (13, 1), (14, 1), (15, 1), (16, 1), (17, 6), (24, 5), (0, 2), (31, 1))
+    for number, kind in enumerate(KINDS):
+        said = []
+        for _ in range(150):
+            bits = 1 << 4 | 2 << 17 | (8 << 24 if number < 4 else 1 << 27)
+            for at, width in choose.sample(fields, choose.choice((1, 2, 3))):
+                bits = bits & ~((1 << width) - 1 << at) | choose.randrange(1 << width) << at
+            for form in (PLAIN, STATIONARY, PAIR):
+                said += [(bits, form, sparse, violations_in(bits, number, form, sparse)) for sparse in (0, 1)]
+        found[kind] = said, reserved_bits(kind)
+    compare(Path(__file__).with_name("instruction_descriptors.txt"), found)

@@ -31,11 +31,11 @@ def _identity(form: Form) -> str:
     return f"{form.chapter}: {form.syntax}"
 
 
-@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("form", FORMS, ids=_identity)
-def test_results_are_what_the_manual_says(form: Form, machine: str) -> None:
-    for choice in sample_choices(form, 24):
+def test_results_are_what_the_manual_says(form: Form, machine: str, pytestconfig: pytest.Config) -> None:
+    """Of each form; of more spellings in `bulk`."""
+    for choice in sample_choices(form, 24 if pytestconfig.getoption("bulk") else 6):
         for case in make_cases(form, choice, 16):
             expected = expected_results(case)
             found = MACHINES[machine](case)[: len(expected)]

@@ -102,11 +102,15 @@ class Switched:
         return TranslatedFunction(found, head, "\n".join(body), callees, tables, "\n".join([globals, *texts]))
 
 
-def build_runtime(records: bool) -> list[bytes]:
-    """The machine code of a runtime that is not optimized, from the functions as they are translated now."""
+def install_runtime(*records: bool) -> None:
+    """Have launches, recorded or not, run with a runtime that is not optimized, of functions as they are made now."""
     from ptxlab.emulate.runtime.table import COLLECTIVES, ENTRIES, RUNTIME
+    from ptxlab.emulate.translate import compile as compiling
+    from ptxlab.emulate.translate import effort
     from ptxlab.emulate.translate.runtime_building import _known
     from ptxlab.native.engine import compile_text
 
-    roots: list[Callable[..., Any]] = [*RUNTIME.values(), *COLLECTIVES, *ENTRIES]
-    return [compile_text(translate.emit(list(dict.fromkeys(roots)), known=_known(records)), speed=0)]
+    roots: list[Callable[..., Any]] = list(dict.fromkeys([*RUNTIME.values(), *COLLECTIVES, *ENTRIES]))
+    made = {one: [compile_text(translate.emit(roots, known=_known(one)), speed=0)] for one in records}
+    compiling.runtime_code = made.__getitem__  # type: ignore[assignment]
+    effort.FEW_THREADS = 0

@@ -1,7 +1,7 @@
 """Random programs as data: kernels whose threads take each step from an array, compiled once for all programs.
 
-`python -m tests.emulate.random_programs show threads 17` prints a launch and what it reports, `choose` chooses those that
-`test_random_programs.py` runs: together they reach all that many reach, each of it several times where they can.
+`python -m tests.emulate.random_programs show threads 17` prints a launch and what it reports, `choose` chooses those
+that `test_random_programs.py` runs: together they reach what many reach, each of it several times where they can.
 """
 
 from collections.abc import Callable
@@ -32,4 +32,6 @@ def shown(launch: Launch) -> str:
         result, arrays = launch.run()
     except ptxlab.KernelError as problem:  # refused before it ran
         return render(problem.diagnostics)
-    return "\n".join([render(result.diagnostics), str(result.counters), *(str(array.tolist()) for array in arrays)])
+    facts = [str(one.facts) for one in result.diagnostics]  # for programs
+    memory = [str(array.tolist()) for array in arrays]
+    return "\n".join([render(result.diagnostics), str(result.counters), *facts, *memory])

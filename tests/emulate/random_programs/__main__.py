@@ -30,15 +30,17 @@ def main() -> int:
 def choose(name: str, count: int, keep: int) -> list[int]:
     """Those that reach most of what is reached by few of the others that are chosen."""
     from tests.mutants.reached import Statements
+    from tests.mutants.switched import install_runtime
 
     statements = Statements()
     statements.watch()
+    install_runtime(False)
     found = []
     for number in range(count):
         result, _ = MAKERS[name](number).run()
         reached: set[object] = {*statements.take()}
         for one in result.diagnostics:
-            reached |= {(one.code, _plain(one.message)), *map(_plain, one.notes), *map(_plain, one.helps)}
+            reached |= {(one.code, _plain(one.message)), *map(_plain, one.notes)}
         found.append(reached)
     have, kept, left = Counter[object](), [], set(range(1, count))
     while len(kept) < keep:

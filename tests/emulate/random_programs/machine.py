@@ -1,7 +1,7 @@
 """A kernel whose threads take each step from an array: what they can do, and how a random launch of it is made.
 
-A step is what to do and its operands: `%a` an offset, which grows by `%d` with each thread, `%b` and `%e` values, `%c` a
-number of an mbarrier, a block or a group, `%x` and `%y` 64 bits. Thread `i` of a launch runs program `roles[i]`.
+A step is what to do and its operands: `%a` an offset, which grows by `%d` with each thread, `%b` and `%e` values, `%c`
+a number of an mbarrier, a block or a group, `%x` and `%y` 64 bits. Thread `i` of a launch runs program `roles[i]`.
 """
 
 import random

@@ -48,8 +48,10 @@ def _steps() -> Iterator[tuple[str, str]]:
     yield "tld split", f"{_AT} tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {{%v0}}, [%z], 8;"
     yield "tst split", f"{_AT} tcgen05.st.sync.aligned.16x32bx2.x1.b32 [%z], 8, {{%v0}};"
     yield "tst wide", f"{_AT} tcgen05.st.sync.aligned.32x32b.x8.b32 [%z], {{%v0, %v1, %v2, %v3, %v4, %v5, %v6, %v7}};"
-    yield "set", "mov.u32 %v0, %b; add.u32 %v1, %b, %t; mov.u32 %v2, %t; mov.u32 %v3, %b; mov.u32 %v4, %t; " + (
-        "mov.u32 %v5, %b; mov.u32 %v6, %b; mov.u32 %v7, %b;"
+    yield (
+        "set",
+        "mov.u32 %v0, %b; add.u32 %v1, %b, %t; mov.u32 %v2, %t; mov.u32 %v3, %b; mov.u32 %v4, %t; "
+        + ("mov.u32 %v5, %b; mov.u32 %v6, %b; mov.u32 %v7, %b;"),
     )
     yield "sum", "mad.lo.u32 %acc, %acc, 31, %v0; mad.lo.u32 %acc, %acc, 31, %v1;"
     yield "wait ld", "tcgen05.wait::ld.sync.aligned;"
@@ -76,6 +78,9 @@ def _steps() -> Iterator[tuple[str, str]]:
     for shape in ("128x256b", "128x128b", "32x128b.warpx4", "64x128b.warpx2::02_13", "4x256b"):
         yield f"cp {shape}", f"{_AT} {_SHARED} @%one tcgen05.cp.cta_group::1.{shape} [%u], %da;"
     yield "shift", f"{_AT} @%one tcgen05.shift.cta_group::1.down [%u];"
+    for how in ("", ".relaxed"):
+        yield f"cluster arrive{how}", f"barrier.cluster.arrive{how};"
+    yield "cluster wait", "barrier.cluster.wait;"
     yield "free", "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %tensor, 128;"
     yield "alloc", "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 64;"
     yield "relinquish", "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
@@ -89,7 +94,9 @@ class Maker(AnyMaker):
     machine = MACHINE
 
     def shape(self) -> tuple[int, int, int | None, list[int]]:
-        roles = self.random.choice(([0] * 32 + [1] * 96, [0] * 32 + [1] * 128, [0] * 32 + [1] * 32 + [2] * 64, [0] * 32))
+        roles = self.random.choice(
+            ([0] * 32 + [1] * 96, [0] * 32 + [1] * 128, [0] * 32 + [1] * 32 + [2] * 64, [0] * 32)
+        )
         return 1, len(roles), None, roles
 
     def write(self) -> None:
@@ -99,7 +106,11 @@ class Maker(AnyMaker):
         self.all("bar")
         for turn in range(choose((1, 1, 2))):
             choose((self._stored, self._product, self._product, self._product, self._copied))(turn)
-        self.all("bar")
+        if self.random.random() < 0.4:
+            self.all(choose(("cluster arrive", "cluster arrive.relaxed")))
+            self.all("cluster wait")
+        else:
+            self.all("bar")
         self.add(0, choose(("free",) * 8 + ("pass", "alloc")))
 
     def _stored(self, turn: int) -> None:
@@ -107,7 +118,9 @@ class Maker(AnyMaker):
         choose = self.random.choice
         shape, other = choose(list(_SHAPES)), choose(list(_SHAPES))
         self.all("set", 0, 5)
-        self.all(choose((f"tst {shape} x1", f"tst {shape} x2", "tst unpack", "tst split", "tst wide")), choose((0, 8, 16)))
+        self.all(
+            choose((f"tst {shape} x1", f"tst {shape} x2", "tst unpack", "tst split", "tst wide")), choose((0, 8, 16))
+        )
         self.all(choose(("wait st", "wait st", "pass")))
         if self.random.random() < 0.4:
             self.all("fence before")
@@ -148,7 +161,9 @@ class Maker(AnyMaker):
             result = choose(("f32", "f32", "f16")) if kind in ("f16", "f8f6f4") else "s32" if kind == "i8" else "f32"
             names = _TYPES[kind], _TYPES[kind], result
             columns = max(columns, 16)
-            descriptor = InstructionDescriptor(kind, rows, columns, *names, transpose_a=transposed, transpose_b=transposed)
+            descriptor = InstructionDescriptor(
+                kind, rows, columns, *names, transpose_a=transposed, transpose_b=transposed
+            )
         step = f"mma {kind}" + choose(("", "", "", "", "", " tensor", " sparse") if kind in _TYPES else ("",))
         if step == "mma f16":
             step = choose((step, step, "mma f16 a fill", "mma f16 a use", "mma f16 ws fill"))

@@ -43,10 +43,10 @@ def _steps() -> Iterator[tuple[str, str]]:
     yield "leave zero", "setp.eq.u32 %p1, %last, 0; @%p1 bra end;"
     for space, (before, at, suffix) in _SPACES.items():
         if space == "cluster":
-            yield f"ld cluster", f"{before} ld.shared::cluster.u32 %r2, {at}; {_TAKE}"
-            yield f"st cluster", f"{before} st.shared::cluster.u32 {at}, %b;"
-            yield f"add cluster", f"{before} atom.shared::cluster.add.u32 %r2, {at}, %b; {_TAKE}"
-            yield f"red cluster", f"{before} red.relaxed.cluster.shared::cluster.add.u32 {at}, %b;"
+            yield "ld cluster", f"{before} ld.shared::cluster.u32 %r2, {at}; {_TAKE}"
+            yield "st cluster", f"{before} st.shared::cluster.u32 {at}, %b;"
+            yield "add cluster", f"{before} atom.shared::cluster.add.u32 %r2, {at}, %b; {_TAKE}"
+            yield "red cluster", f"{before} red.relaxed.cluster.shared::cluster.add.u32 {at}, %b;"
             continue
         for order in _READS.split():
             if space in ("generic", "far") and order not in ("weak", "acquire.cluster", "relaxed.cta"):
@@ -145,7 +145,11 @@ def _steps() -> Iterator[tuple[str, str]]:
     to_shared = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
     yield "bulk load", f"{to_shared} [%s], [%f], %b, [%m];"
     across = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
-    yield "bulk across", f"{_REMOTE_BAR} mapa.shared::cluster.u32 %k, %s, %r1; and.b32 %r2, %b, 255; mov.u32 %o, second; add.u32 %o, %o, %a; {across} [%k], [%o], %r2, [%n];"
+    there = f"{_REMOTE_BAR} mapa.shared::cluster.u32 %k, %s, %r1;"
+    yield (
+        "bulk across",
+        f"{there} and.b32 %r2, %b, 255; mov.u32 %o, second; add.u32 %o, %o, %a;" + (f"{across} [%k], [%o], %r2, [%n];"),
+    )
     yield "bulk store", "cp.async.bulk.global.shared::cta.bulk_group [%g], [%s], %b;"
     yield "bulk add", "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%g], [%s], %b;"
     yield "bulk commit", "cp.async.bulk.commit_group;"
@@ -153,11 +157,8 @@ def _steps() -> Iterator[tuple[str, str]]:
         yield f"bulk wait {count}", f"cp.async.bulk.wait_group {count};"
         yield f"bulk wait read {count}", f"cp.async.bulk.wait_group.read {count};"
     remote = "shared::cluster.mbarrier::complete_tx::bytes"
-    yield "st.async", f"{_REMOTE_BAR} mapa.shared::cluster.u32 %k, %s, %r1; st.async.weak.{remote}.u32 [%k], %b, [%n];"
-    yield "red.async", (
-        f"{_REMOTE_BAR} mapa.shared::cluster.u32 %k, %s, %r1;"
-        f"red.async.relaxed.cluster.{remote}.add.u32 [%k], %b, [%n];"
-    )
+    yield "st.async", f"{there} st.async.weak.{remote}.u32 [%k], %b, [%n];"
+    yield "red.async", f"{there} red.async.relaxed.cluster.{remote}.add.u32 [%k], %b, [%n];"
     yield "ldmatrix", f"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r2}}, [%s]; {_TAKE}"
     yield "stmatrix", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%s], {%last};"
     yield "grid wait", "griddepcontrol.wait;"
@@ -394,7 +395,11 @@ def _halves(m: Maker) -> None:
     whole = -(-m.block // 32) * 32
     m.add(0, "st shared weak", 64, 1)
     for role in range(m.count):
-        step = m.random.choice(("bar some", "bar some", "bar arrive")) if role else m.random.choice(("bar some", "bar arrive"))
+        step = (
+            m.random.choice(("bar some", "bar some", "bar arrive"))
+            if role
+            else m.random.choice(("bar some", "bar arrive"))
+        )
         m.add(role, step, 0, m.random.choice((whole, whole, 32)), m.random.choice((1, 1, 2)))
     for role in range(1, m.count):
         m.add(role, m.access("ld", "shared"), 64)
@@ -408,7 +413,14 @@ def _soup(m: Maker) -> None:
     for role in range(m.count):
         for _ in range(m.random.randrange(1, 6)):
             b = m.random.choice((0, 1, 4, 16, 32, 64))
-            m.add(role, m.random.choice(names), 4 * m.random.randrange(8), b, m.random.randrange(3), m.random.choice((0, 4)))
+            m.add(
+                role,
+                m.random.choice(names),
+                4 * m.random.randrange(8),
+                b,
+                m.random.randrange(3),
+                m.random.choice((0, 4)),
+            )
 
 
 def _local(m: Maker) -> None:
@@ -421,7 +433,7 @@ def _local(m: Maker) -> None:
 
 HABITS = (
     _exchange, _exchange, _message, _message, _message, _atomics, _widths, _mbarrier, _mbarrier, _async_copies,
-    _bulk_loads, _bulk_loads, _bulk_stores, _across, _across, _lanes, _matrices, _halves, _soup, _local,
+    _bulk_loads, _bulk_loads, _bulk_stores, _across, _across, _lanes, _lanes, _matrices, _halves, _soup, _local,
 )  # fmt: skip
 
 

@@ -77,6 +77,7 @@ def _steps() -> Iterator[tuple[str, str]]:
         major = ", 0" if depth == 16 else ""
         a = "{%v4, %v5, %v6, %v7}"
         yield f"mma {kind} registers", f"{_DESCRIPTORS} setp.ne.u32 %p1, %c, 0; {mma}, {a}, %db, %p1, 1, 1{major};"
+    yield "stmatrix", "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%s], {%v0, %v1, %v2, %v3};"
     yield "operand", "mov.u32 %v4, %b; mov.u32 %v5, %b; mov.u32 %v6, %a; mov.u32 %v7, %t;"
     yield "sum", "cvt.rni.s32.f32 %r2, %f0; add.u32 %acc, %acc, %r2; cvt.rni.s32.f32 %r2, %f3; xor.b32 %acc, %acc, %r2;"
     yield "clear", "mov.f32 %f1, 0f3F800000;"
@@ -154,13 +155,14 @@ class Maker(AnyMaker):
     def _written(self, turn: int) -> None:
         """Threads write the tiles."""
         self.number = self.other = self.random.choice(range(len(BOXES)))
+        step = self.random.choice(("st v4.u32", "st v4.u32", "stmatrix"))
         for at in (0, 2048, TILE):
-            self.all("st v4.u32", at, 0x3C003C00, 0, 16)
+            self.all(step, at, 0x3C003C00, 0, self.random.choice((16, 16, 16, 128)))
         self.all(self.random.choice(("fence proxy async", "fence proxy async.shared::cta", "fence proxy alias")))
         self.all("bar")
 
     def _descriptor(self, start: int, number: int, slice: int, is_mn: bool) -> int:
-        swizzle, rows, columns = BOXES[number]
+        swizzle, _, columns = BOXES[number]
         width = 2 * columns
         if is_mn:
             found = Descriptor(start + 16 * width * slice, 8 * width, 8 * width, swizzle or "none")

@@ -198,8 +198,9 @@ def _raise(program: Program, variable: ir.Variable, number: int) -> Help:
 def _nearest_name(name: str, declared: Mapping[str, ir.Variable | None]) -> str | None:
     """What was meant by a name: with its `%`, a special register, or something that is declared."""
     if not name.startswith("%"):
-        stem = name.rstrip("0123456789")
-        if f"%{name}" in declared or f"%{name}" in SPECIAL_REGISTERS or (stem != name and f"%{stem}" in declared):
+        several = declared.get(f"%{name.rstrip('0123456789')}")
+        is_numbered = name[-1:].isdigit() and several is not None and several.count is not None
+        if f"%{name}" in declared or f"%{name}" in SPECIAL_REGISTERS or is_numbered:
             return f"%{name}"
     return nearest(name, [*declared, *(SPECIAL_REGISTERS if name.startswith("%") else ())])
 
