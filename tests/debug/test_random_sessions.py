@@ -137,7 +137,7 @@ CHANGES = {
 }  # fmt: skip
 _CASTS = ("char", "unsigned char", "short", "unsigned", "long long", "float", "double", "bool", "unsigned short")
 COMMANDS = 150
-SESSIONS = 3
+SESSIONS = 2
 
 
 class Session:
@@ -230,7 +230,7 @@ def compared(wrong: Trace, right: Trace, seed: int) -> list[str]:
     """Where two launches differ, and what values differ by."""
     choose = random.Random(seed)
     said = [str(wrong.diff(right)), str(right.diff(wrong))]
-    for at in range(12):
+    for at in range(4):
         origin = wrong.origin(wrong.address("c") + 4 * at * 5)
         said += [str(origin), str(origin.blame(right))]
         thread, step = choose.randrange(40), choose.randrange(wrong.steps)
