@@ -19,6 +19,7 @@ import sys
 import time
 import types
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,10 @@ class Judge:
         return True
 
     def _prepare(self) -> None:
-        """Make what all children have: the runtime, with its mutants."""
+        """Make what all children have: the modules, and the runtime with its mutants."""
+        for file in self.sources:
+            import_module(".".join(Path(file).with_suffix("").parts[1:]).removesuffix(".__init__"))
+        gc.unfreeze()  # so that `gc.get_objects` has what was there when tests were collected
         from tests.mutants.switched import Switched, install_runtime
 
         self.switched = Switched(self.drawn)
