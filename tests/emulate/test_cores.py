@@ -305,3 +305,14 @@ def test_kernels(case: Case) -> None:
     expected = everything(1)
     assert everything(2) == expected
     assert everything(4) == expected
+
+
+def test_a_cluster_that_another_core_waits_for_has_one_schedule() -> None:
+    """How fast the others are decides whether a core leaves off with a cluster and goes on with it later."""
+    kernel = ptxlab.load(Path(__file__).parents[1] / "cases/addresses/flipped_rank.ptx")["k"]
+    seen = set()
+    for cores in [1] + [2] * 24:
+        out = np.zeros(4, np.uint32)
+        result = kernel.launch(4, 32, [out], device="cpu", seed=2, workers=cores)
+        seen.add(str(result.coverage.schedules))
+    assert len(seen) == 1

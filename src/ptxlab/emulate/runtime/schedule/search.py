@@ -115,7 +115,8 @@ def run_search(worker: Pointer[Worker]) -> None:
         is_stuck = note_stuck(worker, is_stuck, moved)
         if is_stuck and atomic_load(worker.clusters.stuck) == worker.clusters.stuck_limit:
             break
-    end_search(search)
+    if worker.clusters.waiting == 0 or atomic_load(worker.stop) != 0:  # else it is called again, and continues
+        end_search(search)
     end_grid(worker, spare, is_stuck)
 
 
