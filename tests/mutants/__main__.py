@@ -71,6 +71,8 @@ DEFAULT = "check debug device emulate flow isa trace"
 # How many seconds of tests are run first, before the rest is collected; and a file of more than so many is of the rest.
 FIRST = 12
 SHORT = 6
+# What notices most, for its seconds, whatever a mutant is of.
+DENSE = ("tests/emulate/test_random_programs.py", "tests/debug/test_random_sessions.py")
 LONGEST = 180  # seconds of one test without any change, the first of which may have to compile the emulator
 # What takes more than so many times its seconds has no end; the runtime that is compiled first is in the others.
 TIMES = 4
@@ -295,7 +297,8 @@ class Run:
 
     def chosen(self, turn: Turn) -> list[str]:
         """The tests that a mutant is run against first, or all others: the nearest files first."""
-        near = {file: number for number, file in enumerate(_tests(turn.site.package).order(turn.site))}
+        order = _tests(turn.site.package).order(turn.site)
+        near = {file: number for number, file in enumerate(sorted(order, key=lambda file: file not in DENSE))}
         known = self.baseline.of(set(near))
         reaching = {*self.reached(turn.site.file, turn.site.line)}.intersection(known)
         tests = [test for test in known if not reaching or test in reaching or test not in self.reached.seconds]

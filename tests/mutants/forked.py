@@ -31,7 +31,7 @@ from tests.mutants.reached import Reached
 from tests.mutants.sites import Site
 from tests.mutants.trees import MEMORY, ROOT, of_kernels
 
-LONGEST = 60  # CPU seconds of one test, most of which take less than one
+LONGEST = 20  # CPU seconds of one test, most of which take less than one
 MOST = 400  # of a mutant
 
 
@@ -43,6 +43,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--packages", default=DEFAULT.replace(" ", ","))
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--done", nargs="*", default=[], help="what earlier runs of the same mutants have judged")
     parser.add_argument("--reached", nargs="+", required=True, help="which tests reach a line, and their seconds")
     parser.add_argument("--first", type=float, default=judging.FIRST, help="seconds of tests that are run first")
     parser.add_argument("--all", type=int, default=0, help="of those that pass the first tests, run all on so many")
@@ -50,6 +51,9 @@ def main(arguments: list[str]) -> int:
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     judging.FIRST, judging.SHORT = options.first, options.first / 2
     drawn = dict(enumerate(draw(options.seed, options.count, options.packages.split(",")), 1))
+    for one in (one for name in options.done for one in judging._lines(name)):
+        if not judging._is_open(one):
+            drawn.pop(one["number"], None)
     plugin = Judge(options, drawn)
     files = sorted({str(ROOT / file) for site in drawn.values() for file in files_of(site.package)})
     plugins = ["-p", "_hypothesis_pytestplugin", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
@@ -133,7 +137,11 @@ class Judge:
         status = 1
         try:
             with said.open("w", buffering=1) as file:
-                self._judge(turn, tests, lambda text: print(text, file=file))
+                try:
+                    self._judge(turn, tests, lambda text: print(text, file=file))
+                except BaseException as problem:
+                    print(f"judge: {problem!r}", file=file)
+                    raise
             status = 0
         finally:
             os._exit(status)
@@ -190,6 +198,8 @@ class Judge:
         record = {"number": turn.number, "file": site.file, "line": site.line, **site.show(self.sources[site.file])}
         record |= {"tests": sum(line.startswith("started") for line in said), "cpu": round(turn.cpu, 1)}
         last = said[-1] if said else ""
+        if last.startswith("judge: "):  # the mistake of this program
+            return record | {"outcome": FIRST_PASSED, "problem": last}
         by = next((line.removeprefix("started ") for line in reversed(said) if line.startswith("started")), "")
         if last in ("imported", "no program"):
             return record | {"outcome": FIRST_PASSED if last == "imported" else last, "imported": last == "imported"}
