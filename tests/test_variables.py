@@ -189,7 +189,7 @@ def test_wrong_questions() -> None:
         module.get("bytes", dtype=object)
     with pytest.raises(ValueError, match="each of the two has its own"):
         module.get("filter", device="both")
-    with pytest.raises(ValueError, match="there are 'auto', 'cpu'"):
+    with pytest.raises(ValueError, match="expected one of 'auto', 'cpu'"):
         module.get("filter", device="tpu")
     with pytest.raises(ptxlab.KernelError, match="it has none"):
         ptxlab.parse(".version 8.0\n.target sm_80\n").get("x")

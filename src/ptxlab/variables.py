@@ -67,7 +67,7 @@ def get(module: ir.Module, name: str, dtype: object = None, device: str = "auto"
     """A copy of a variable; see `ptxlab.ir.Module.get`."""
     chosen_kind, number = read_device(device)
     if chosen_kind == "both":
-        raise ValueError("device='both': each of the two has its own; there are 'auto', 'cpu', 'cuda' and 'cuda:1'")
+        raise ValueError("device='both': each of the two has its own; expected one of 'auto', 'cpu', 'cuda', 'cuda:1'")
     refuse_wrong(module)
     placed = layout.Variables(module, [])
     ran_on = context_of(module).host.ran_on

@@ -159,7 +159,7 @@ def test_a_race_is_an_exception(client: Client, tmp_path: Path) -> None:
     [
         ({"program": "nowhere/k.ptx"}, "there is no file"),
         ({"program": "damaged.ptxtrace"}, "is not a recorded launch"),
-        ({"block": "many"}, "whole numbers are wanted"),
+        ({"block": "many"}, "expected whole numbers"),
         ({"args": ["u99=1"]}, "u99"),
         ({"entry": "other"}, "there is no kernel `other`"),
         ({}, None),

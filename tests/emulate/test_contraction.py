@@ -175,5 +175,5 @@ def test_a_kernel_without_pairs_needs_no_ptxas(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_unknown_way_is_refused() -> None:
-    with pytest.raises(ValueError, match="contract='fast': there are 'none', 'all' and 'ptxas'"):
+    with pytest.raises(ValueError, match="contract='fast': expected one of 'none', 'all', 'ptxas'"):
         kernel("ret;").launch(1, 1, [], contract="fast")

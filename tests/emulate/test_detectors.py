@@ -112,7 +112,7 @@ def test_strict_launches_raise_for_warnings_of_the_check() -> None:
 
 
 def test_there_is_no_other_way_to_treat_errors() -> None:
-    with pytest.raises(ValueError, match="there are 'raise', 'strict' and 'collect'"):
+    with pytest.raises(ValueError, match="expected one of 'raise', 'strict', 'collect'"):
         ptxlab.parse(WARNED)["k"].launch(1, 1, [np.zeros(1, np.uint32)], on_error="ignore")
 
 

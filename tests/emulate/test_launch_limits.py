@@ -35,13 +35,13 @@ def test_a_launch_that_no_gpu_takes_is_refused(how: dict[str, object], text: str
 @pytest.mark.parametrize("extent", [1.5, "4", (1, 1, 1, 1), (), None, (1, 2.5)])
 def test_an_extent_is_one_to_three_whole_numbers(extent: object) -> None:
     for name, how in (("grid", {"grid": extent}), ("block", {"block": extent}), ("blocks", {"blocks": [extent]})):
-        with pytest.raises(ValueError, match=re.escape(f"{name}={extent!r}: one to three whole numbers are wanted")):
+        with pytest.raises(ValueError, match=re.escape(f"{name}={extent!r}: expected one to three whole numbers")):
             launch("ret;", **how)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), "5"])
 def test_a_timeout_is_a_time(timeout: object) -> None:
-    with pytest.raises(ValueError, match="a number of seconds above 0 is wanted"):
+    with pytest.raises(ValueError, match="expected a number of seconds above 0"):
         launch("ret;", timeout=timeout)
     launch("ret;", timeout=np.float32(1000))
     launch("ret;", timeout=float("inf"))

@@ -203,7 +203,7 @@ def test_wrong_arguments_are_explained(kernels: Any) -> None:
         ptxlab.triton.run(kernels.add, "4", x, x, x, 32, BLOCK=32)
     with pytest.raises(ValueError, match="a GPU can't read an array of object"):
         ptxlab.triton.run(kernels.add, 1, np.array([None]), x, x, 32, BLOCK=32)
-    with pytest.raises(ValueError, match="configs='some': there are 'first' and 'all'"):
+    with pytest.raises(ValueError, match="configs='some': expected 'first' or 'all'"):
         ptxlab.triton.run(kernels.race, 1, np.zeros(1, np.int32), configs="some")
 
 

@@ -224,8 +224,8 @@ def test_launches_that_the_gpu_has_no_room_for(fake: Driver, how, words) -> None
         ({"profile": True}, "`profile` is for the emulator alone"),
         ({"device": "cpu", "stream": 1}, "`stream` is for a GPU alone"),
         ({"device": "cuda:3"}, "this machine has 1 GPU, counted from 0"),
-        ({"device": "cpu:1"}, "there are 'auto', 'cpu', 'cuda', 'cuda:1' and 'both'"),
-        ({"compile": "nvcc"}, "there are 'ptxas', 'driver' and the path of a `.cubin` file"),
+        ({"device": "cpu:1"}, "expected one of 'auto', 'cpu', 'cuda', 'cuda:1', 'both'"),
+        ({"compile": "nvcc"}, "expected 'ptxas', 'driver' or the path of a `.cubin` file"),
         ({"wait": False}, "`wait=False` and graphs need arrays on the GPU"),
     ],
 )

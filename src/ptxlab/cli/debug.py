@@ -159,7 +159,7 @@ def _numbers(name: str, given: Any) -> tuple[int, ...]:
     try:
         return tuple(int(word) for word in words)
     except (TypeError, ValueError, OverflowError):
-        raise click.UsageError(f"`{name}` is {given!r}: whole numbers are wanted") from None
+        raise click.UsageError(f"`{name}` is {given!r}: expected whole numbers") from None
 
 
 device_debug_option = click.option(

@@ -85,21 +85,21 @@ class LaunchOptions:
     def _refuse_wrong(self) -> None:
         """Refuse values that no launch can have."""
         if self.on_error not in ("raise", "strict", "collect"):
-            raise ValueError(f"on_error={self.on_error!r}: there are 'raise', 'strict' and 'collect'")
+            raise ValueError(f"on_error={self.on_error!r}: expected one of 'raise', 'strict', 'collect'")
         if not isinstance(self.seed, Integral) or not 0 <= self.seed < 1 << 64:
             raise ValueError(f"seed={self.seed!r}: expected a whole number from 0 to 2**64 - 1")
         if self.timeout is not None and not (isinstance(self.timeout, Real) and self.timeout > 0):
-            raise ValueError(f"timeout={self.timeout!r}: a number of seconds above 0 is wanted")
+            raise ValueError(f"timeout={self.timeout!r}: expected a number of seconds above 0")
         if self.contract not in (None, *CONTRACTIONS):
-            raise ValueError(f"contract={self.contract!r}: there are 'none', 'all' and 'ptxas'")
+            raise ValueError(f"contract={self.contract!r}: expected one of 'none', 'all', 'ptxas'")
         if self.record is not None and not isinstance(self.record, Record):
-            raise ValueError(f"record={self.record!r}: a `ptxlab.Record` is wanted")
+            raise ValueError(f"record={self.record!r}: expected a `ptxlab.Record`")
         if not isinstance(self.timeline, int) or self.timeline < 0:
-            raise ValueError(f"timeline={self.timeline!r}: true, or a number of spans for each warp is wanted")
+            raise ValueError(f"timeline={self.timeline!r}: expected true, or a number of spans for each warp")
         if self.gpu is not None:
             gpu_named(self.gpu)
         if self.compile not in (None, "ptxas", "driver") and Path(self.compile).suffix != ".cubin":
-            raise ValueError(f"compile={self.compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
+            raise ValueError(f"compile={self.compile!r}: expected 'ptxas', 'driver' or the path of a `.cubin` file")
 
     @property
     def emulator_only(self) -> str | None:
@@ -152,5 +152,5 @@ def _three(given: Extent, other: int, name: str) -> Extents:
     except TypeError:
         values = []
     if isinstance(given, str) or not 1 <= len(values) <= 3:
-        raise ValueError(f"{name}={given!r}: one to three whole numbers are wanted")
+        raise ValueError(f"{name}={given!r}: expected one to three whole numbers")
     return (*values, other, other)[:3]  # type: ignore[return-value]

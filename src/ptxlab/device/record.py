@@ -74,6 +74,6 @@ class Record:
 def _index(block: int | Sequence[int]) -> tuple[int, int, int]:
     given = (block,) if isinstance(block, int) else tuple(block)
     if not 1 <= len(given) <= 3:
-        raise ValueError(f"blocks={block!r}: one to three whole numbers are wanted for a block")
+        raise ValueError(f"blocks={block!r}: expected one to three whole numbers for a block")
     x, y, z = (*given, 0, 0)[:3]
     return int(x), int(y), int(z)

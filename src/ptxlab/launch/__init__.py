@@ -200,7 +200,7 @@ def read_device(device: str) -> tuple[str, int]:
     """`cuda:1` as the kind of device and its number."""
     found = _DEVICE.fullmatch(device)
     if found is None or (found[2] and found[1] in ("auto", "cpu")):
-        raise ValueError(f"device {device!r}: there are 'auto', 'cpu', 'cuda', 'cuda:1' and 'both'")
+        raise ValueError(f"device {device!r}: expected one of 'auto', 'cpu', 'cuda', 'cuda:1', 'both'")
     return found[1], int(found[2] or 0)
 
 

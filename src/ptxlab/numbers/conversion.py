@@ -191,9 +191,7 @@ def to_integer_bits(a: u64, source: u32, rounding: u32, bits: u32, signed: boole
     exponent: s32 = exponent_of(a, source)
     magnitude: u64 = greatest
     if not is_infinite(a, source) and exponent < 64:
-        magnitude = whole(negative, exponent, significand_of(a, source), rounding)
-        if magnitude > greatest:
-            magnitude = greatest
+        magnitude = min(whole(negative, exponent, significand_of(a, source), rounding), greatest)
     return u64(-s64(magnitude)) if negative else magnitude
 
 

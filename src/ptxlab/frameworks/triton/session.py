@@ -248,7 +248,7 @@ def _unknown(caught: KeyError, known: set[str]) -> Exception:
 def opened(session: Session, cuda: bool, machine: Machine | None = None) -> Iterator[Session]:
     """A session while it is open: Triton's driver, and what it does with arrays and configurations, are replaced."""
     if session.configs not in ("first", "all"):
-        raise ValueError(f"configs={session.configs!r}: there are 'first' and 'all'")
+        raise ValueError(f"configs={session.configs!r}: expected 'first' or 'all'")
     _triton()
     jit = import_module("triton.runtime.jit")
     autotuner = import_module("triton.runtime.autotuner")

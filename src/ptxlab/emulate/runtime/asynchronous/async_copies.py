@@ -130,9 +130,7 @@ def wait_for_copies(thread: Pointer[Thread], groups: u32, instruction: u32) -> N
         record_event(thread, GROUP_WAITED, NO_BLOCK, 0, 0, groups, 0, instruction)
     if thread.copies.group > groups:
         finish_copies(thread, groups + 1)
-        done: u32 = serial_of(thread.copies.group - groups + 1, 0) - 1
-        if thread.copies.done < done:
-            thread.copies.done = done
+        thread.copies.done = max(thread.copies.done, serial_of(thread.copies.group - groups + 1, 0) - 1)
 
 
 @native

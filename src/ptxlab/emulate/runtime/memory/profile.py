@@ -159,10 +159,7 @@ def settle(profile: Pointer[Profile], request: Pointer[Request]) -> None:
         for lane in range(32):
             if request.lanes >> lane & 1 != 0:
                 tally.cache_lines += count_new(request, 0, lane, LINE)
-        if ideal < sectors:
-            tally.ideal_sectors += ideal
-        else:
-            tally.ideal_sectors += sectors
+        tally.ideal_sectors += min(ideal, sectors)
     cost: u64 = tally.sectors + tally.wavefronts - before + 1
     if tally.cost < cost:
         tally.cost = cost

@@ -319,9 +319,7 @@ def note(
     if flags & ACQUIRE != 0:
         acquire_all(thread, variables, start, bytes, flags)
     while at < end:
-        stop: u64 = (at | (PAGE - 1)) + 1
-        if stop > end:
-            stop = end
+        stop: u64 = min((at | (PAGE - 1)) + 1, end)
         shift: u32 = min(u32(trailing_zeros(u64, at | stop)), coarsest)
         page = find_page(history, pages, at, shift)
         if space == GLOBAL_SPACE and flags & KIND != LOAD and (cast(u64, page) == 0 or page.written == 0):

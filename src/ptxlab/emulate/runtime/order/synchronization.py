@@ -162,9 +162,7 @@ def order_lanes(block: Pointer[Block], base: u32, members: u32, doubt: u64) -> N
     """Lanes of a warp have converged: each knows what the others did before, in `doubt` if that orders no memory."""
     if block.worker.checks == 0:
         return
-    lanes: u32 = block.count - base
-    if lanes > 32:
-        lanes = 32
+    lanes: u32 = min(block.count - base, 32)
     is_whole = True
     top: u32 = 0
     for lane in range(lanes):
@@ -283,8 +281,7 @@ def order_block(block: Pointer[Block]) -> None:
         if thread.status == DONE:
             share_exited(thread)
             continue
-        if thread.copies.shared < thread.copies.done:
-            thread.copies.shared = thread.copies.done
+        thread.copies.shared = max(thread.copies.shared, thread.copies.done)
         if thread.order.known.count != 0:
             share(block, address_of(thread.order.known))
     share_fences(block)
@@ -361,9 +358,7 @@ def order_some(block: Pointer[Block], number: u32) -> None:
 @native
 def order_warp(block: Pointer[Block], number: u32, base: u32, known: Pointer[VectorClock]) -> None:
     """Add what the lanes of a warp that wait at a barrier know and did: one entry if it is all of them."""
-    lanes: u32 = block.count - base
-    if lanes > 32:
-        lanes = 32
+    lanes: u32 = min(block.count - base, 32)
     is_whole = True
     top: u32 = 0
     for lane in range(lanes):

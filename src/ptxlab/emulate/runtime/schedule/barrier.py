@@ -72,10 +72,7 @@ def is_beside_its_warp(thread: Pointer[Thread], number: u32, instruction: u32) -
     """
     block = thread.block
     first: u32 = thread.number // 32 * 32
-    last: u32 = first + 32
-    if last > block.count:
-        last = block.count
-    for index in range(first, last):
+    for index in range(first, min(first + 32, block.count)):
         other = block.threads + index
         if other.status == AT_BARRIER and other.waiting.barrier == number:
             return other.waiting.instruction == instruction or other.waiting.passed == instruction + 1

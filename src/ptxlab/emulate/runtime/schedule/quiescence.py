@@ -211,19 +211,14 @@ def mark_of_thread(thread: Pointer[Thread], mark: u64) -> u64:
         mark = mark_of_words(
             rest, beyond(rest, thread.memory.frame, worker.code.largest_frame, thread.memory.frame_limit), mark
         )
-    used: u64 = thread.memory.local_top + u64(worker.code.largest_local)
-    if used > thread.memory.local_size:
-        used = thread.memory.local_size
+    used: u64 = min(thread.memory.local_top + u64(worker.code.largest_local), thread.memory.local_size)
     return mark_of_words(thread.memory.local, used, mark)
 
 
 @native
 def beyond(start: Pointer[u8], frame: Pointer[u8], size: u32, limit: Pointer[u8]) -> u64:
     """How many bytes there are from `start` to the end of a frame."""
-    end: u64 = cast(u64, frame) + u64(size)
-    if end > cast(u64, limit):
-        end = cast(u64, limit)
-    return end - cast(u64, start)
+    return min(cast(u64, frame) + u64(size), cast(u64, limit)) - cast(u64, start)
 
 
 @native

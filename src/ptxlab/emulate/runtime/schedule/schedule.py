@@ -254,9 +254,7 @@ def report_hang(cluster: Pointer[Cluster]) -> None:
 def run_warp(block: Pointer[Block], warp: u32) -> u32:
     """Run the lanes of a warp and let them converge, until none can continue but by spinning; 1 if some spin."""
     base: u32 = 32 * warp
-    lanes: u32 = block.count - base
-    if lanes > 32:
-        lanes = 32
+    lanes: u32 = min(block.count - base, 32)
     spinning: u32 = 0
     passes: u32 = 0
     changes: u64 = 0
