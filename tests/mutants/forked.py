@@ -51,9 +51,8 @@ def main(arguments: list[str]) -> int:
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     judging.FIRST, judging.SHORT = options.first, options.first / 2
     drawn = dict(enumerate(draw(options.seed, options.count, options.packages.split(",")), 1))
-    for one in (one for name in options.done for one in judging._lines(name)):
-        if not judging._is_open(one):
-            drawn.pop(one["number"], None)
+    done = {judging._key(one) for name in options.done for one in judging._lines(name) if not judging._is_open(one)}
+    drawn = {number: site for number, site in drawn.items() if judging._key(judging._shown(site)) not in done}
     plugin = Judge(options, drawn)
     files = sorted({str(ROOT / file) for site in drawn.values() for file in files_of(site.package)})
     plugins = ["-p", "_hypothesis_pytestplugin", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
@@ -161,7 +160,7 @@ class Judge:
         items = [self.items[test] for test in tests]
         for item in items[:1]:
             item.config.pluginmanager.register(watching)
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, following in zip(items, (*items[1:], None), strict=False):
             used = int(time.process_time())
             resource.setrlimit(resource.RLIMIT_CPU, (min(used + LONGEST, MOST), MOST + 10))
             say(f"started {item.nodeid}")
