@@ -15,6 +15,7 @@ import json
 import os
 import random
 import resource
+import signal
 import sys
 import time
 import types
@@ -33,6 +34,7 @@ from tests.mutants.trees import MEMORY, ROOT, of_kernels
 
 LONGEST = 20  # CPU seconds of one test, most of which take less than one
 MOST = 400  # of a mutant
+WAITING = 90  # seconds of one test, by the clock: it may wait for what never comes
 
 
 def main(arguments: list[str]) -> int:
@@ -153,6 +155,7 @@ class Judge:
         for number in (0, 1, 2):
             os.dup2(null, number)
         faulthandler.disable()
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         if not self._change(turn, say):
             return
@@ -163,6 +166,7 @@ class Judge:
         for item, following in zip(items, (*items[1:], None), strict=False):
             used = int(time.process_time())
             resource.setrlimit(resource.RLIMIT_CPU, (min(used + LONGEST, MOST), MOST + 10))
+            signal.alarm(WAITING)
             say(f"started {item.nodeid}")
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if watching.failed:
@@ -208,7 +212,7 @@ class Judge:
             return record | {"outcome": "survived" if turn.is_last else FIRST_PASSED}
         if last == "failed":
             return record | {"outcome": "killed", "by": by}
-        is_late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (24, 9)  # SIGXCPU, SIGKILL
+        is_late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGALRM, signal.SIGXCPU, signal.SIGKILL)
         return record | {"outcome": "endless" if is_late else "crashed", "by": by}
 
 
