@@ -125,6 +125,9 @@ def test_watchpoints_of_registers_and_memory(debugger: Debugger) -> None:
         ("shared.u32[%rd5]", 39),
         ("global.u32[%rd1 + 4]", 264),
         ("c[3]", 280),
+        ("(short)20000", 20000),
+        ("(short)40000", -25536),
+        ("(signed char)200", -56),
         ("(%r1 << 2) | 1", 29),
     ],
 )

@@ -1,11 +1,14 @@
 """What instructions do besides computing, as recorded from their semantics."""
 
+from pathlib import Path
+
 import pytest
 
 from ptxlab.isa import Jump, opcode
 from ptxlab.isa.effects import Access, Effects, UnitStep, effects_of
 from ptxlab.isa.extent import Extent
 from ptxlab.isa.table import CHAPTERS, forms, forms_of
+from tests.golden import compare_one
 from tests.isa.sample import sample_choices
 
 
@@ -15,12 +18,16 @@ def effects(text: str) -> Effects:
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_form_can_be_recorded(chapter: str) -> None:
+    """The effects of a few spellings of each form are what they were, whole."""
+    said = []
     for form in forms():
         if form.chapter == chapter:
-            for chosen in sample_choices(form, most=1):
+            for chosen in sample_choices(form, most=3):
                 found = effects_of(form, form.modifiers(chosen))
                 named = {name for operand in form.operands for name in (operand.name, *operand.inner)}
                 assert {access.operand for access in found.accesses} <= named, form.syntax
+                said.append(f"{form.spell(chosen)}: {found}")
+    compare_one(Path(__file__).with_name("effects.txt"), chapter, said)
 
 
 @pytest.mark.parametrize(

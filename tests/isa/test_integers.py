@@ -19,6 +19,10 @@ from ptxlab.isa.pattern import Pattern
         ("szext.clamp.s32", (0x0000_0018, 5), 0xFFFF_FFF8),
         ("vadd.s32.s32.s32.max", (5, 0xFFFF_FFF0, 3), 3),
         ("abs.f32", (0xC049_0FDB,), 0x4049_0FDB),
+        ("fns.b32", (0b101, 0, 1), 0),
+        ("fns.b32", (0b101, 2, 0xFFFF_FFFE), 0),
+        ("fns.b32", (0x8000_0001, 0, 2), 31),
+        ("fns.b32", (0b100, 0, 0), 0xFFFF_FFFF),
     ],
 )
 def test_results(spelling: str, operands: tuple[int, ...], result: int) -> None:
