@@ -308,7 +308,7 @@ def test_kernels(case: Case) -> None:
 
 
 def test_a_cluster_that_another_core_waits_for_has_one_schedule() -> None:
-    """How fast the others are decides whether a core leaves off with a cluster and goes on with it later."""
+    """How fast the others are decides whether a core leaves a cluster and continues it later."""
     kernel = ptxlab.load(Path(__file__).parents[1] / "cases/addresses/flipped_rank.ptx")["k"]
     seen = set()
     for cores in [1] + [2] * 24:
