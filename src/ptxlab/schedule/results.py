@@ -37,7 +37,7 @@ FIRST_BARRIER = 2  # of the first warpgroup; those before are for all threads
 
 
 @dataclass(frozen=True)
-class Result:
+class StagedResult:
     """An array that is stored through shared memory."""
 
     stage: Stage
@@ -68,7 +68,7 @@ class Result:
         return SWIZZLES[self.stage.swizzle].period if self.stage.swizzle else 128
 
 
-def result_of(plan: Plan, stage: Stage) -> Result:
+def result_of(plan: Plan, stage: Stage) -> StagedResult:
     """How an array is stored through shared memory; refuse what is not."""
     state, array = plan.state, stage.array
 
@@ -107,7 +107,7 @@ def result_of(plan: Plan, stage: Stage) -> Result:
     pieces = rows * ROWS * across // prod(box)
     if stage.slots and pieces % stage.slots:
         refuse(f"is stored in {pieces} boxes by a warpgroup, not a multiple of {stage.slots}")
-    return Result(stage, tensor, store, is_turned, box, pieces, state.thread_count // WARPGROUP, again)
+    return StagedResult(stage, tensor, store, is_turned, box, pieces, state.thread_count // WARPGROUP, again)
 
 
 def write_results(w: Writing) -> None:
@@ -118,7 +118,7 @@ def write_results(w: Writing) -> None:
         w.results[array] = {}
 
 
-def _write(w: Writing, result: Result, values: Collected) -> None:
+def _write(w: Writing, result: StagedResult, values: Collected) -> None:
     """Store what a warpgroup has of a tile; of a cluster, each block stores a share of the columns."""
     w.comment(
         f"{result.stage.array} through shared memory, in boxes of {' x '.join(map(str, result.box))}", result.stage.step
@@ -134,7 +134,7 @@ def _write(w: Writing, result: Result, values: Collected) -> None:
     w.addresses.known = outside
 
 
-def _write_boxes(w: Writing, result: Result, values: Collected, block: int) -> None:
+def _write_boxes(w: Writing, result: StagedResult, values: Collected, block: int) -> None:
     """Store a share of what a warpgroup has, box after box."""
     stage, tensor, kept = result.stage, result.tensor, result.kept
     columns = 8 * (w.state.count(w.state.part(w.state.serial([tensor.columns])[-2])) or 1) // w.state.cluster_blocks
@@ -158,7 +158,7 @@ def _write_boxes(w: Writing, result: Result, values: Collected, block: int) -> N
             number += 1
 
 
-def _words(w: Writing, result: Result, values: Collected, numbers: dict[str, int]) -> list[Value]:
+def _words(w: Writing, result: StagedResult, values: Collected, numbers: dict[str, int]) -> list[Value]:
     """The numbers of a multiplication, two in a register: of eight columns those of a row, and of that 8 rows on."""
     tensor, element = result.tensor, w.algorithm.arrays[result.stage.array].element
     *_, eights, pair = w.state.serial([tensor.columns])
@@ -170,7 +170,7 @@ def _words(w: Writing, result: Result, values: Collected, numbers: dict[str, int
     return found
 
 
-def _write_box(w: Writing, result: Result, words: list[Value], slot: Value) -> None:
+def _write_box(w: Writing, result: StagedResult, words: list[Value], slot: Value) -> None:
     """Write registers to a box in shared memory, four of each lane at once where there are."""
     element = {"f16": f16, "bf16": bf16}[w.algorithm.arrays[result.stage.array].element]
     memory = Pointer(element, "shared", w.scratch[f"{result.stage.array}_stored"])
@@ -189,7 +189,7 @@ def _write_box(w: Writing, result: Result, words: list[Value], slot: Value) -> N
             fragment.store(tile.matrices(fragment, ptx.laneid, first, columns, slot), some)
 
 
-def _synchronize(w: Writing, result: Result, group: Value) -> None:
+def _synchronize(w: Writing, result: StagedResult, group: Value) -> None:
     """Synchronize the threads of a warpgroup."""
     if result.groups == 1:
         w.barrier(BLOCK)
@@ -197,7 +197,7 @@ def _synchronize(w: Writing, result: Result, group: Value) -> None:
         emit("bar.sync", [group + FIRST_BARRIER, WARPGROUP])
 
 
-def _copy(w: Writing, result: Result, down: int, right: int, slot: Value) -> None:
+def _copy(w: Writing, result: StagedResult, down: int, right: int, slot: Value) -> None:
     """Have TMA copy a box to the array, by one thread of the warpgroup."""
     tensor, array = result.tensor, result.stage.array
     own = {*w.state.threads[-LANE_PARTS:], tensor.lane, *w.plan.unrolled}

@@ -14,7 +14,7 @@ from ptxlab.schedule.state import Part, Stage, State
 from ptxlab.schedule.statements import Load, Reduce, Statement, gathered, loads
 
 if TYPE_CHECKING:
-    from ptxlab.schedule.results import Result
+    from ptxlab.schedule.results import StagedResult
 
 READING = ("update", "multiply", "let", "store")  # what leaves do that evaluate their statement
 BYTES = {"f32": 4, "s32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, **dict.fromkeys(FORMATS, 1)}
@@ -205,7 +205,7 @@ class Plan:
     tree: list[Node]
     unrolled: set[str]
     buffers: list[Buffer]
-    results: dict[str, Result] = field(default_factory=dict)
+    results: dict[str, StagedResult] = field(default_factory=dict)
     """The arrays that are stored through shared memory."""
     producer: list[Node] = field(default_factory=list)
     """What a warp that only copies runs, where there is one."""
@@ -223,7 +223,7 @@ class Plan:
     @property
     def memory(self) -> list[tuple[str, int]]:
         """Arrays, and bytes of shared memory that copies of them and boxes of results have."""
-        kept: list[Buffer | Result] = [*self.buffers, *self.results.values()]
+        kept: list[Buffer | StagedResult] = [*self.buffers, *self.results.values()]
         return [(one.stage.array, one.bytes) for one in kept]
 
     @property

@@ -13,7 +13,7 @@ from ptxlab.prove.obligations.initialized import Initialized
 from ptxlab.prove.obligations.once import Once
 from ptxlab.prove.obligations.races import Races
 from ptxlab.prove.obligations.tensors import Tensors
-from ptxlab.prove.obligations.tickets import Places, Tickets
+from ptxlab.prove.obligations.tickets import CounterPlaces, Tickets
 from ptxlab.prove.obligations.warp_registers import show_registers
 from ptxlab.prove.questions.objects import Object, Objects
 from ptxlab.prove.questions.questions import Obligation, Questions, copy_at_exit
@@ -43,7 +43,7 @@ class Proof:
         else:
             for access in accesses:
                 access.epoch = 0
-        places = Places(execution)
+        places = CounterPlaces(execution)
         self.execution, self.objects = execution, Objects(accesses, shared, sizes)
         self.questions = Questions(execution.terms, sizes, clock)
         self.tickets = Tickets(places, execution.terms, self.objects, self.questions)

@@ -34,7 +34,7 @@ DRAWS, DRAWN = "draws", "drawn"  # the draw itself, and what is after it in the 
 WIDE = ("gpu", "sys")  # scopes with the threads of all blocks
 
 
-class Places:
+class CounterPlaces:
     """Which accesses are before and after draws of their own thread, or, of a draw by one thread, of its block."""
 
     def __init__(self, execution: Execution) -> None:
@@ -117,7 +117,7 @@ class Places:
 class Tickets:
     """The draws that are as this says, and what follows of two threads."""
 
-    def __init__(self, places: Places, terms: Terms, objects: Objects, questions: Questions) -> None:
+    def __init__(self, places: CounterPlaces, terms: Terms, objects: Objects, questions: Questions) -> None:
         self.places, self.terms, self.objects, self.questions = places, terms, objects, questions
         self.valid: list[Draw] = []
         self.assumed: list[str] = []
