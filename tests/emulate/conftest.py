@@ -33,8 +33,8 @@ WHOLE = frozenset(
 
 @pytest.fixture(autouse=True)
 def _compared_whole(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Compare all that the launches of a test show."""
-    if request.path.stem not in WHOLE or hasattr(request.function, "hypothesis"):
+    """Compare all that the launches of a test show; the emulator's alone, where a GPU is not asked too."""
+    if request.path.stem not in WHOLE or hasattr(request.function, "hypothesis") or _asks_a_gpu(request):
         yield
         return
     seen: list[object] = []
@@ -70,3 +70,7 @@ def _name(request: pytest.FixtureRequest) -> str:
 def _rendered(found: Sequence[ptxlab.Diagnostic]) -> str:
     """A report without the folder of the repository."""
     return render(found).replace(f"{ROOT}/", "")
+
+
+def _asks_a_gpu(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("gpu") is not None
