@@ -31,8 +31,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.contender:
         torch: Any = __import__("torch")
-        actions, own = prepare(torch, "torch" if given.contender == "torch" else "ptxlab")
-        serve({"ready": dict, "measure": lambda: measure(torch, actions), "parts": lambda: own})
+        actions, parts = prepare(torch, "torch" if given.contender == "torch" else "ptxlab")
+        serve({"ready": dict, "measure": lambda: measure(torch, actions), "parts": parts})
         return
     trees = {"ptxlab": ROOT, **({"old": given.old.resolve()} if given.old else {}), "torch": ROOT}
     running = {name: start(__file__, name, tree) for name, tree in trees.items()}
@@ -59,8 +59,8 @@ def main() -> None:
     keep("host_time.json", {"milliseconds": found, "microseconds": parts})
 
 
-def prepare(torch: Any, name: str) -> tuple[dict[str, Callable[[], Any]], dict[str, float]]:
-    """What is measured, compiled, and the parts of a call."""
+def prepare(torch: Any, name: str) -> tuple[dict[str, Callable[[], Any]], Callable[[], dict[str, float]]]:
+    """What is measured, compiled, and what measures the parts of a call."""
     import model
 
     block = model.Block(torch, model.MODELS[MODEL])
@@ -84,7 +84,7 @@ def prepare(torch: Any, name: str) -> tuple[dict[str, Callable[[], Any]], dict[s
         for _ in range(3):
             action()
     torch.cuda.synchronize()
-    return actions, {} if name == "torch" else parts_of_a_call(torch, block, x)
+    return actions, lambda: parts_of_a_call(torch, block, x)
 
 
 def measure(torch: Any, actions: dict[str, Callable[[], Any]]) -> dict[str, float]:
