@@ -198,8 +198,8 @@ def test_the_command_line_writes_a_file(tmp_path: Path, suffix: str) -> None:
         ({"seeds": 3}, "`timeline` and `seeds`"),
         ({"profile": True}, "`timeline` and `profile`"),
         ({"record": ptxlab.Record()}, "`timeline` and `record`"),
-        ({"timeline": -1}, "timeline=-1: true, or a number of spans"),
-        ({"timeline": "yes"}, "timeline='yes': true, or a number of spans"),
+        ({"timeline": -1}, "timeline=-1: expected true, or a number of spans"),
+        ({"timeline": "yes"}, "timeline='yes': expected true, or a number of spans"),
     ],
 )
 def test_what_excludes_a_timeline(how: dict[str, object], said: str) -> None:

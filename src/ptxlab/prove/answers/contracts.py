@@ -302,7 +302,7 @@ def room_guesses(example: Example, block: tuple[int, int, int], sizes: Collectio
         for name, value in names:
             if f"%nctaid.{axis}" in sizes and value + extent * threads <= LARGEST:
                 yield f"{name} + grid.{axis} * {threads} <= {LARGEST}"
-    if not any(one.startswith("%nctaid") for one in sizes):
+    if not any(f"%nctaid.{axis}" in sizes for axis in AXES):
         most = PER_THREAD[-1] * prod(block)
         yield from (f"{name} + {most} <= {LARGEST}" for name, value in names if value + most <= LARGEST)
 
