@@ -1,6 +1,7 @@
 """Kernels that start early, by the functions of two trees of ptxlab in turns: what plain loads in place of `.nc` cost.
 
-    python benchmarks/coherent_loads.py --old FOLDER [--seconds 40]      needs an H200 and torch; prints a table
+    python benchmarks/coherent_loads.py --old FOLDER [--seconds 40]      needs an H200 and torch; prints a table, writes
+evidence/coherent_loads.json
 
 `--old` is another tree, as `git archive` writes it. A call is captured with other copies of its arrays again and again,
 which together are larger than the L2 cache; graphs take turns, and times are medians of the GPU's, in microseconds.

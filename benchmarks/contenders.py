@@ -10,8 +10,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
+
+from ptxlab.measure.machine import commit, describe, require_torch
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -38,7 +41,9 @@ def serve(answers: Mapping[str, Callable[[], object]]) -> None:
         print(json.dumps(answers[line.strip()]()), flush=True)
 
 
-def keep(name: str, found: object) -> None:
-    """Write what was found where `$OUT` says, if it does."""
-    if "OUT" in os.environ:
-        Path(os.environ["OUT"], name).write_text(json.dumps(found) + "\n", encoding="utf-8")
+def keep(name: str, found: Mapping[str, object]) -> None:
+    """Write what was found to a file in `evidence`, or where `$OUT` says."""
+    command = f"python benchmarks/{Path(sys.argv[0]).name} {' '.join(sys.argv[1:])}"
+    about = {"command": command, "date": date.today().isoformat(), "commit": commit(), **describe(require_torch())}
+    path = Path(os.environ.get("OUT", ROOT / "evidence"), name)
+    path.write_text(json.dumps({"about": about, **found}) + "\n", encoding="utf-8")

@@ -1,6 +1,6 @@
 """What a training step and a prefill of a short prompt cost the host, by our functions and by torch, both compiled.
 
-    python benchmarks/host_time.py [--old FOLDER] [--seconds 40]      needs a GPU and torch; prints tables
+    python benchmarks/host_time.py [--old FOLDER] [--seconds 40]   needs a GPU and torch, writes evidence/host_time.json
 
 The block is that of Llama-3-8B of `model.py`, with 300 positions. `--old` is another tree of ptxlab, as `git archive`
 writes it, whose functions are a contender, too. Each contender is a process that compiles, all at once, and then waits
