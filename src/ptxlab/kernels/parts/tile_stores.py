@@ -113,7 +113,7 @@ class TileStore:
         return min(self.boxes.tall * self.boxes.each, max(0, free // each))
 
     def prepare(self, row: Any, column: Any, parts: int = 1) -> None:
-        """Load what is added to the first boxes that are stored, from that element on; accumulators are of all parts."""
+        """Load what is added to the first boxes that are stored, from that element on; accumulators are of `parts`."""
         self.loaded = [[*self.load(number, row, column)] for number in range(self.ahead(parts))]
 
     def load(self, number: int, row: u32, column: u32) -> Iterator[Any]:
