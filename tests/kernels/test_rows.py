@@ -111,7 +111,7 @@ def check_rows(name: str, spread: Spread, rows: int, columns: int, *places: int)
         pytest.param(Spread("bf16", Access(8, 7), 8, 3), 9, 203, (0, 0, 0), marks=pytest.mark.bulk),
         (Spread("bf16", Access(8, 7, True), 32, 2, is_eager=True), 8, 303, (3, 2, 5)),
         pytest.param(Spread("f32", Access(4, 3, True), 64, 2), 4, 483, (3, 2, 1), marks=pytest.mark.bulk),
-        (Spread("bf16", Access(8, 7, True), 256, 2, cluster=2), 3, 2777, (3, 6, 5)),
+        (Spread("bf16", Access(8, 7, True), 256, 2, cluster=2, ahead=1), 3, 2777, (3, 6, 5)),
         (Spread("bf16", Access(8, 7), 64, 2, is_kept=False), 2, 1501, (3, 3, 5)),
     ],
     ids=str,

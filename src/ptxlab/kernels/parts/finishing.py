@@ -100,11 +100,11 @@ class Finish:
         a, b = (ptx.ld.global_.f32(place) for place in self.scales)
         return replace(self, scale=a * b)
 
-    @property
-    def registers(self) -> int:
-        """Registers of what is added to four results in two rows."""
-        each = 1 if self.extras.paired and not self.swap_ab else 2
-        return each * (self.extras.bias + 2 * self.extras.residual)
+    def registers(self, results: int) -> int:
+        """Registers of what is added to so many results in two rows."""
+        paired = 1 + (self.extras.paired and not self.swap_ab)
+        biases = 2 if self.swap_ab else results // 2 // paired
+        return biases * self.extras.bias + results // paired * self.extras.residual
 
     def inside(self, column: u32, width: int) -> u32:
         """The first column of a box of that width, or of one that is in bounds instead of it."""

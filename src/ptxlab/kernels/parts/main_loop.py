@@ -142,15 +142,18 @@ class MainLoop:
         return accumulators, row, column
 
 
-def nothing(row: u32, column: u32) -> None:
-    """Nothing is prepared for a tile of which this block may store another part."""
-
-
 def consume(loop: MainLoop, store: TileStore, exchange: Any = None) -> None:
     """A consumer warpgroup: compute its rows of each tile, and store its part of D."""
     shape, share = loop.shape, loop.share
+
+    def prepare(row: Any, column: Any) -> None:
+        if exchange is None:
+            store.prepare(row, column)
+        else:
+            store.prepare(row, column + share.part * exchange.columns, shape.parts.count)
+
     for number in share.numbers():
-        accumulators, row, column = loop.compute(number, store.prepare if exchange is None else nothing)
+        accumulators, row, column = loop.compute(number, prepare)
         with loop.times.span("store"):
             if exchange is None:
                 loop.store(store, accumulators, row, column)

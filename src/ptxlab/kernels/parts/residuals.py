@@ -18,7 +18,8 @@ from ptxlab.kernels.parts.operands import COPIES, LINE, STRIPE
 if TYPE_CHECKING:
     from ptxlab.author.pipelines import Side
 
-REGISTERS = 256  # of a thread: more than there are
+
+TOO_MANY = 256  # registers of a thread
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,6 @@ class RingResidual:
         first = ptx.tile(b16, boxes.rows, STRIPE, swizzle="128B", copies=boxes.stages, at=memory)
         after = memory + boxes.stages * boxes.rows * STRIPE
         self.tiles = first, ptx.tile(b16, boxes.more, STRIPE, swizzle="128B", copies=boxes.stages, at=after)
-        self.registers = REGISTERS  # too many to load ahead: it is in shared memory already
         self.indexes: list[Any] = []
 
     def place(self, box: int) -> tuple[Any, int]:
@@ -96,6 +96,10 @@ class RingResidual:
             stage.wait()
             self.indexes.append(ptx.mov.u32(stage.index))
             stage.advance()
+
+    def registers(self, results: int) -> int:
+        """Too many to load ahead: it is in shared memory already."""
+        return TOO_MANY
 
     def inside(self, column: u32, width: int) -> u32:
         """As `Finish.inside`."""

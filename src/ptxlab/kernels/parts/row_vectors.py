@@ -17,7 +17,6 @@ from ptxlab.kernels.parts.elements import (
     load_bits,
     moved,
     narrowed,
-    store,
     store_bits,
     widened,
 )
@@ -99,15 +98,17 @@ class Vector:
         if row.stage is not None:
             row.stage.put(self.first, self.number, values, self.inside)
         else:
-            store(self.place(matrix, row.start, type=type), type, values, self.inside)
+            self.put(matrix, narrowed(values, type), type)
 
-    def add(self, matrix: Pointer, result: Pointer) -> Vector:
-        """These columns with those of another matrix added to them, rounded as they are written to `result`."""
+    def put(self, matrix: Pointer, words: Sequence[Scalar], type: str) -> None:
+        """Write the elements of these columns as they are in memory."""
+        store_bits(self.place(matrix, self.row.start, type=type), type, words, self.inside)
+
+    def plus(self, matrix: Pointer) -> Vector:
+        """These columns with those of another matrix added to them, rounded."""
         type = self.row.spread.type
         pairs = zip(self.values, widened(self.of_matrix(matrix), type), strict=True)
-        summed = narrowed([a + b for a, b in pairs], type)
-        store_bits(self.place(result, self.row.start), type, summed, self.inside)
-        return replace(self, words=summed)
+        return replace(self, words=narrowed([a + b for a, b in pairs], type))
 
 
 @dataclass(frozen=True)

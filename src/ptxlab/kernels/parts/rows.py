@@ -67,8 +67,10 @@ class Row:
     """All of it, unless it is too long."""
     cluster: Cluster | None = None
     """The blocks that share it, where there are several."""
+    of_columns: Sequence[Any] = ()
+    """Vectors that all rows share."""
     ready: dict[Any, list[Any]] = field(default_factory=dict)
-    """Vectors that all rows share which are in registers, by array, column and number."""
+    """Those of them which are in registers, by array, column and number."""
     stage: Stage | None = None
     """Where its results are put together with those of others, if they are."""
     head: int | u32 = 0
@@ -141,15 +143,20 @@ class Row:
     def vectors(self) -> Iterator[Vector]:
         """The same vector by vector, for a last pass that has more to hold than the row."""
         for piece in self.pieces():
-            yield from piece.vectors
+            for number, vector in enumerate(piece.vectors):
+                self.share(number + self.spread.ahead if self.spread.ahead else 0)
+                yield vector
 
     def add(self, matrix: Pointer, result: Pointer) -> None:
         """Make this row the sum with that of another matrix, which is written to `result`."""
+        type = self.spread.type
         if self.whole is not None:
-            self.whole = Piece([one.add(matrix, result) for one in self.whole.vectors])
+            self.whole = Piece([one.plus(matrix) for one in self.whole.vectors])
+            for vector in self.whole.vectors:  # all is asked for before: ptxas leaves loads after stores that are there
+                vector.put(result, vector.words, type)
             return
         for vector in self.vectors():
-            vector.add(matrix, result)
+            vector.put(result, vector.plus(matrix).words, type)
         self.matrix = result
 
     @property
@@ -158,15 +165,20 @@ class Row:
         is_first = self.thread == 0
         return is_first if self.is_there is None else is_first & self.is_there
 
-    def ask(self, of_columns: Sequence[Pointer]) -> None:
+    def ask(self) -> None:
         """Ask for all of it that this thread keeps, and perhaps for what all rows share."""
         spread = self.spread
         if not spread.is_kept:
             return
         found = [Vector(self, self.first, one, spread.vector, at) for at, one in enumerate(self.inside())]
         self.whole = self.read(found + (self.ends() if spread.has_ends else []))
-        for array in of_columns if spread.is_eager else ():
-            for one in self.whole.vectors:
+        if spread.is_eager:
+            self.share(len(self.whole.vectors))
+
+    def share(self, count: int) -> None:
+        """Ask for what all rows share, at the columns of the first vectors of this thread."""
+        for one in self.whole.vectors[:count] if self.whole is not None else ():
+            for array in self.of_columns:
                 self.ready[id(array), id(one.first), one.number] = one.bits_of(array)
 
     def agree(self, value: f32 | tuple[f32, f32], combine: Combine) -> Any:
@@ -198,10 +210,12 @@ Finish = Callable[[Row, Any], None]
 
 def go_over(given: Rows, measure: Measure, combine: Combine, finish: Finish) -> None:
     """Measure what each thread has of its row, have all threads agree on that, and finish the row."""
-    row = own_row(given)
-    if given.spread.is_staged:
-        row.stage = Stage(given.result, given.type or given.spread.type, given.count, given.columns, given.spread)
-    finish(row, row.agree(measure(row), combine))
+    row, spread = own_row(given), given.spread
+    if spread.is_staged:
+        row.stage = Stage(given.result, given.type or spread.type, given.count, given.columns, spread)
+    measured = measure(row)
+    row.share(spread.ahead)  # while other blocks are waited for
+    finish(row, row.agree(measured, combine))
     if row.stage is not None:
         row.stage.write()
 
@@ -219,10 +233,10 @@ def own_row(given: Rows) -> Row:
     cluster = Cluster(spread.block, spread.cluster) if spread.cluster > 1 else None
     start, first, policy = ptx.mul.wide.u32(number, columns), thread * spread.vector, keep_what_is_read()
     about = spread, given.neutral, number, start, first, policy, thread, is_there
-    row = Row(given.matrix, columns, *about, cluster=cluster)
+    row = Row(given.matrix, columns, *about, cluster=cluster, of_columns=given.of_columns)
     if spread.has_ends:
         row.begin_aligned(given.matrix if given.result is None else given.result, given.type or spread.type)
-    row.ask(given.of_columns)
+    row.ask()
     return row
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +28,8 @@ _BLOCK, _LARGEST_BLOCK, _SHARED_BLOCK = 256, 1024, 128  # threads; the last wher
 _CLUSTER = 16  # blocks at most
 _IN_PARTS = 8  # bytes of a thread that it writes itself, though it writes them in parts
 _MANY = 2048  # rows: with a block for each, all SMs are done at about the same time
+_REGISTERS, _OWN = 65536, 32  # registers of an SM; of a thread, besides vectors
+_SMS, _RESIDENT = 132, 3  # SMs; blocks of clusters on each at most, so that some copy while others wait
 _PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
 
 MEASURED = [
@@ -117,6 +119,8 @@ class Spread:
     """Blocks that share a row, in a cluster; their kernel starts before the one before it has ended."""
     is_eager: bool = False
     """Whether vectors that all rows share, as weights, come to registers together with the row."""
+    ahead: int = 0
+    """In a cluster, how many of those are asked for before they are needed: loads that are not `.nc` stay in order."""
 
     @staticmethod
     def of(
@@ -143,14 +147,20 @@ class Spread:
             return Spread(type, access, threads, _PIECE // SIZES[type] // access.vector, is_kept=False)
         held = ceil_div(count, threads)
         is_eager = bool(of_columns) and held * access.vector <= _EAGER
-        return Spread(type, access, threads, held, True, min(max(threads // _BLOCK, 1), _CLUSTER), is_eager)
+        found = Spread(type, access, threads, held, True, min(max(threads // _BLOCK, 1), _CLUSTER), is_eager)
+        if found.cluster == 1 or is_eager or not of_columns:
+            return found
+        words = access.vector * SIZES[type] // 4
+        blocks = min(ceil_div(rows * found.cluster, _SMS), _RESIDENT)
+        free = _REGISTERS // (found.block * blocks) - _OWN - held * words
+        return replace(found, ahead=max(2, min(free // (words * len(of_columns)), held)))
 
     def __str__(self) -> str:
         blocks = f"_{self.cluster}_blocks" if self.cluster > 1 else ""
         margin = "" if self.access.margin is None else f"_margin_{self.access.margin}"
         shifted, eager = "_shifted" * self.access.is_shifted, "_eager" * self.is_eager
-        where = "registers" if self.is_kept else "pieces"
-        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{where}{blocks}{margin}{shifted}{eager}"
+        where, ahead = "registers" if self.is_kept else "pieces", f"_{self.ahead}_ahead" if self.ahead else ""
+        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{where}{blocks}{margin}{shifted}{eager}{ahead}"
 
     @property
     def vector(self) -> int:

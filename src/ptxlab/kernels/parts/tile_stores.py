@@ -104,18 +104,17 @@ class TileStore:
         """Accumulators of a box, or of 64 rows if D is stored transposed."""
         return STRIPE * self.boxes.width // (GROUP * (1 if self.boxes.swap_ab else self.boxes.each))
 
-    @property
-    def ahead(self) -> int:
+    def ahead(self, parts: int) -> int:
         """Boxes for which there are registers to load what is added before they are stored."""
         if self.finish is None:
             return 0
-        free = REGISTERS - STRIPE * self.boxes.width * self.boxes.tall // GROUP
-        each: int = max(self.finish.registers * self.values, 1)
-        return min(self.boxes.tall * self.boxes.each, max(0, 4 * free // each))
+        free = REGISTERS - parts * STRIPE * self.boxes.width * self.boxes.tall // GROUP
+        each: int = max(self.finish.registers(self.values), 1)
+        return min(self.boxes.tall * self.boxes.each, max(0, free // each))
 
-    def prepare(self, row: Any, column: Any) -> None:
-        """Load what is added to the first boxes of a tile whose first element is there."""
-        self.loaded = [[*self.load(number, row, column)] for number in range(self.ahead)]
+    def prepare(self, row: Any, column: Any, parts: int = 1) -> None:
+        """Load what is added to the first boxes that are stored, from that element on; accumulators are of `parts`."""
+        self.loaded = [[*self.load(number, row, column)] for number in range(self.ahead(parts))]
 
     def load(self, number: int, row: u32, column: u32) -> Iterator[Any]:
         """Load what is added to a box: for each block of columns, what `finish` has loaded."""

@@ -73,7 +73,8 @@ def rms_norm(
             scales[row.number] = ptx.selp.f32(1.0, largest * (1 / LARGEST), is_zero)
         return ptx.selp.f32(0.0, scale * ptx.div.rn.f32(LARGEST, largest), is_zero)
 
-    given = Rows(x, rows, columns, spread, of_columns=() if by_row else (weight,), result=y, type=written)
+    shared = () if by_row and spread.cluster == 1 else (weight,)
+    given = Rows(x, rows, columns, spread, of_columns=shared, result=y, type=written)
     go_over(given, measure, sum_and_maximum if by_row else add, finish)
 
 

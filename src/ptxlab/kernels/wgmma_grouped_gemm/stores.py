@@ -36,10 +36,13 @@ class Scales:
     """Factors of results: one of each row of A, and one of each column of each group's matrix."""
 
     group: u32 | None = None  # of the tile that is stored
-    registers = 4  # for four results in two rows
 
     def __init__(self, rows: Pointer, columns: Pointer, m: u32, n: u32, swap_ab: bool) -> None:
         self.rows, self.columns, self.m, self.n, self.swap_ab = rows, columns, m, n, swap_ab
+
+    def registers(self, results: int) -> int:
+        """Registers of the factors of so many results in two rows."""
+        return results
 
     def inside(self, column: u32, width: int) -> u32:
         """The first column of a box, which may be out of bounds."""
