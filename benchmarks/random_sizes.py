@@ -14,7 +14,8 @@ A do, as the gradients of weights are. Only `judge` knows `bias` and `gelu` (wit
 
 `collect` measures for each size the variants with the best estimates, and others at random that are estimated to take
 a third longer at most, rather those that are estimated to take less; three of four sizes with few tiles, or with many,
-are passed over, because estimates of them are good.
+are passed over, because estimates of them are good. `--least 128,4096,8192 --most 640,16384,16384` are bounds of m, n
+and k, for a region of which little was measured.
 `judge` measures what the functions choose, and prints the distribution and the worst sizes. `tables` measures the
 products of the tables; `prune` then deletes the entries that are not clearly faster than what is estimated to be.
 
@@ -405,6 +406,22 @@ def has_gpu(path: str) -> Iterator[None]:
         signal.alarm(0)
 
 
+def draw(given: argparse.Namespace, chance: random.Random) -> Size:
+    """The next size inside the bounds that is not passed over."""
+    while True:
+        size = Size.draw(given.types.split(","), chance)
+        extents = zip(given.least, (size.m, size.n, size.k), given.most, strict=True)
+        is_rare = given.mode == "collect" and not TILES < size.m * size.n < MANY and chance.random() < PASSED_OVER
+        if not is_rare and all(low <= extent <= high for low, extent, high in extents):
+            return size
+
+
+def bounds(text: str) -> tuple[int, ...]:
+    """Three extents."""
+    m, n, k = map(int, text.split(","))
+    return m, n, k
+
+
 def work(given: argparse.Namespace, turn: Any, lock: str, done: Any, end: float) -> None:
     """A process: size after size, until there is no time left, or one failed."""
     torch = require_torch()
@@ -417,9 +434,7 @@ def work(given: argparse.Namespace, turn: Any, lock: str, done: Any, end: float)
         chance = random.Random(f"{given.seed} {number}")
         if given.mode == "tables" and number >= len(of_tables()):
             break
-        size = of_tables()[number] if given.mode == "tables" else Size.draw(given.types.split(","), chance)
-        while given.mode == "collect" and not TILES < size.m * size.n < MANY and chance.random() < PASSED_OVER:
-            size = Size.draw(given.types.split(","), chance)
+        size = of_tables()[number] if given.mode == "tables" else draw(given, chance)
         torch.manual_seed(number)
         try:
             row = MODES[given.mode](bench, size, given.variants, chance, has_gpu(lock))
@@ -476,6 +491,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--types", default="bf16")
     parser.add_argument("--variants", type=int, default=40)
+    parser.add_argument("--least", type=bounds, default=(0, 0, 0))
+    parser.add_argument("--most", type=bounds, default=(16384, 16384, 16384))
     parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 2))
     given = parser.parse_args()
     if given.mode == "collect" and ONLY_JUDGED & set(given.types.split(",")):
@@ -487,6 +504,8 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     turn, done = context.Value("q", 0), context.Queue()
     command = f"python benchmarks/random_sizes.py {given.mode} FILE --seconds {given.seconds:g} --seed {given.seed}"
+    least, most = (",".join(map(str, one)) for one in (given.least, given.most))
+    inside = f" --least {least} --most {most}" if any(given.least) or min(given.most) < 16384 else ""
     rows: list[dict[str, Any]] = []
     with tempfile.NamedTemporaryFile() as lock:
 
@@ -497,7 +516,7 @@ def main() -> None:
 
         workers = [start() for _ in range(given.processes)]
         about = {
-            "command": f"{command} --types {given.types} --variants {given.variants}",
+            "command": f"{command} --types {given.types} --variants {given.variants}{inside}",
             "date": date.today().isoformat(),
             "commit": commit(),
             **describe(require_torch()),
