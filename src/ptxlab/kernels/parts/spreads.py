@@ -28,7 +28,7 @@ _BLOCK, _LARGEST_BLOCK, _SHARED_BLOCK = 256, 1024, 128  # threads; the last wher
 _CLUSTER = 16  # blocks at most
 _IN_PARTS = 8  # bytes of a thread that it writes itself, though it writes them in parts
 _MANY = 2048  # rows: with a block for each, all SMs are done at about the same time
-_REGISTERS, _OWN = 65536, 32  # registers of an SM; of a thread, besides vectors
+_REGISTERS, _OWN, _SHIFTED = 65536, 32, 8  # registers of an SM; of a thread, besides vectors; where these are shifted
 _SMS, _RESIDENT = 132, 3  # SMs; blocks of clusters on each at most, so that some copy while others wait
 _PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
 
@@ -152,7 +152,8 @@ class Spread:
             return found
         words = access.vector * SIZES[type] // 4
         blocks = min(ceil_div(rows * found.cluster, _SMS), _RESIDENT)
-        free = _REGISTERS // (found.block * blocks) - _OWN - held * words
+        own = _OWN + (_SHIFTED if found.margin else 0) + held * words
+        free = _REGISTERS // (found.block * blocks) - own
         return replace(found, ahead=max(2, min(free // (words * len(of_columns)), held)))
 
     def __str__(self) -> str:
