@@ -145,12 +145,11 @@ class MainLoop:
 def consume(loop: MainLoop, store: TileStore, exchange: Any = None) -> None:
     """A consumer warpgroup: compute its rows of each tile, and store its part of D."""
     shape, share = loop.shape, loop.share
+    if exchange is not None:
+        store.parts = shape.parts.count
 
     def prepare(row: Any, column: Any) -> None:
-        if exchange is None:
-            store.prepare(row, column)
-        else:
-            store.prepare(row, column + share.part * exchange.columns, shape.parts.count)
+        store.prepare(row, column if exchange is None else column + share.part * exchange.columns)
 
     for number in share.numbers():
         accumulators, row, column = loop.compute(number, prepare)

@@ -86,6 +86,8 @@ class TileStore:
     `finish.load` has loaded. `prepare` loads that for the first boxes, as many as there are registers for.
     """
 
+    parts = 1  # that accumulators are of, before sums over blocks; one is stored
+
     def __init__(self, type: str, boxes: Boxes, memory: Pointer, store: Any, finish: Any = None) -> None:
         self.type, self.boxes, self.store, self.finish = type, boxes, store, finish
         copies = boxes.groups * boxes.kept
@@ -104,17 +106,18 @@ class TileStore:
         """Accumulators of a box, or of 64 rows if D is stored transposed."""
         return STRIPE * self.boxes.width // (GROUP * (1 if self.boxes.swap_ab else self.boxes.each))
 
-    def ahead(self, parts: int) -> int:
+    @property
+    def ahead(self) -> int:
         """Boxes for which there are registers to load what is added before they are stored."""
         if self.finish is None:
             return 0
-        free = REGISTERS - parts * STRIPE * self.boxes.width * self.boxes.tall // GROUP
+        free = REGISTERS - self.parts * STRIPE * self.boxes.width * self.boxes.tall // GROUP
         each: int = max(self.finish.registers(self.values), 1)
         return min(self.boxes.tall * self.boxes.each, max(0, free // each))
 
-    def prepare(self, row: Any, column: Any, parts: int = 1) -> None:
-        """Load what is added to the first boxes that are stored, from that element on; accumulators are of `parts`."""
-        self.loaded = [[*self.load(number, row, column)] for number in range(self.ahead(parts))]
+    def prepare(self, row: Any, column: Any) -> None:
+        """Load what is added to the first boxes that are stored, from that element on."""
+        self.loaded = [[*self.load(number, row, column)] for number in range(self.ahead)]
 
     def load(self, number: int, row: u32, column: u32) -> Iterator[Any]:
         """Load what is added to a box: for each block of columns, what `finish` has loaded."""
