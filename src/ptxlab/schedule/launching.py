@@ -11,6 +11,8 @@ import numpy as np
 
 from ptxlab.device.array_types import TORCH_NAMES
 from ptxlab.device.tensor_maps import tensor_map
+from ptxlab.estimate.hardware import H200, sms_in_clusters
+from ptxlab.estimate.products import PIECES
 from ptxlab.measure import Launch
 from ptxlab.measure.block_scaled import FORMATS, matrix
 from ptxlab.measure.data import Draw
@@ -27,11 +29,8 @@ if TYPE_CHECKING:
     from ptxlab.schedule.scheduling import Schedule
 
 MOST_BLOCKS = {"x": 2**31 - 1, "y": 65535, "z": 65535}
-SMS = 132  # of an H200
-IN_CLUSTERS = {1: 132, 2: 132, 3: 117, 4: 120}  # of these, that have clusters of so many blocks at a time
-FEWEST = 96  # the same for more
+SMS = H200.sms
 SECTOR = 32  # bytes that the L2 cache reads at once
-PIECES = 8  # of a tile that blocks share: more of them take longer to add than they save
 _GRID = "xyz"
 
 
@@ -58,7 +57,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[object]) -> Launch:
     grid = [math.prod(counts)] if made.state.group else counts[::-1] or [1]
     if made.state.persistent:
         pieces = min(made.state.iterations(made.state.pipeline.at, sizes), PIECES) if made.state.stream_k else 1
-        sms = min(SMS, IN_CLUSTERS.get(together, FEWEST))
+        sms = min(SMS, sms_in_clusters(together))
         grid = [min(grid[0] * pieces, sms // together * together)]
     blocks = schedule.state.cluster_blocks
     if blocks > 1:
