@@ -27,17 +27,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from ptxlab.estimate.hardware import H200, sms_in_clusters
 from ptxlab.estimate.products import COSTS, Costs, Side, Variant, cycles
 from ptxlab.schedule.exchange import shared
-from ptxlab.schedule.launching import SECTOR
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import OTHER_REGISTERS, REGISTERS, State, illegal_here, quoted
 from ptxlab.schedule.statements import Array, Reduce, loads
 from ptxlab.schedule.tree import BYTES
+from ptxlab.schedule.walk import SECTOR, WARP
 
 if TYPE_CHECKING:
     from ptxlab.schedule.scheduling import Schedule
 
 SHARED, BESIDE = 220_000, 2048  # bytes of an SM that blocks share; of each for mbarriers and for the system
-WARP, SCHEDULERS = 32, 4  # threads; of an SM
+SCHEDULERS = 4  # of an SM
 CLUSTERED = 128  # SMs in clusters of four or eight: parts of the chip have 16 or 18
 MUCH = 8  # times as large
 CYCLES = 1.755e9  # of an SM in a second
