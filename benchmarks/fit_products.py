@@ -19,15 +19,16 @@ import math
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ptxlab.estimate.products import COSTS, Costs
 from ptxlab.kernels.parts.shapes import Shape
-from ptxlab.kernels.wgmma_gemm.candidates import COSTS, Costs, Problem, estimate, hints
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, hints
 from ptxlab.kernels.wgmma_gemm.correction import TABLE, corrections, inputs, networks
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "random_products.json"
@@ -123,23 +124,22 @@ def residuals(sizes: Sequence[Measured], costs: Costs) -> Any:
 
 def fit(sizes: Sequence[Measured], costs: Costs = COSTS) -> Costs:
     """The costs with the least errors, by the method of Levenberg and Marquardt on their logarithms."""
-    names = [field.name for field in fields(Costs)]
-    at = np.log([getattr(costs, name) for name in names])
+    at = np.log(costs)
 
     def errors(where: Any) -> Any:
-        return residuals(sizes, Costs(**dict(zip(names, map(float, np.exp(where)), strict=True))))
+        return residuals(sizes, Costs(*map(float, np.exp(where))))
 
     def loss(values: Any) -> float:
         return float((np.sqrt(1 + (values / LIMIT) ** 2) - 1).sum())
 
     now, damping = errors(at), DAMPING
     for _ in range(ROUNDS):
-        slopes = np.stack([(errors(at + STEP * one) - now) / STEP for one in np.eye(len(names))], axis=1)
+        slopes = np.stack([(errors(at + STEP * one) - now) / STEP for one in np.eye(len(at))], axis=1)
         weights = 1 / np.sqrt(1 + (now / LIMIT) ** 2)
         square = slopes.T @ (weights[:, None] * slopes)
         while damping < 1e6:
             step = np.linalg.solve(
-                square + damping * (np.diag(np.diag(square)) + np.eye(len(names))), slopes.T @ (weights * now)
+                square + damping * (np.diag(np.diag(square)) + np.eye(len(at))), slopes.T @ (weights * now)
             )
             then = errors(at - step)
             if loss(then) < loss(now):
@@ -147,7 +147,7 @@ def fit(sizes: Sequence[Measured], costs: Costs = COSTS) -> Costs:
                 break
             damping *= 4
         print(f"loss {loss(now):.3f}", flush=True)
-    return Costs(**dict(zip(names, (float(f"{one:.4g}") for one in np.exp(at)), strict=True)))
+    return Costs(*(float(f"{one:.4g}") for one in np.exp(at)))
 
 
 def choose(one: Measured, costs: Costs, corrected: bool) -> float:

@@ -6,7 +6,8 @@ Of the products of f32 and bf16 matrices in FILE, of which those in `evidence/sc
 `scheduled_gemm_judged.json` are taken where none is named: how much of cuBLAS's speed the chosen schedule has, how much
 the best one, and how much of the best the chosen one; for every second size, for the others, and for all. `--beside`
 is `by hand` for `ptxlab.kernels.matmul`. `--fit` tries so many random changes of the rates, and prints those that
-choose best for every second size of the FILEs.
+choose best for every second size of the FILEs. Variants of `ptxlab.kernels.matmul` are chosen by those of tensor cores
+too: `fit_products.py judge` shows how well.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ import scheduled_gemm as of_threads
 import scheduled_tensor_gemm as of_tensor_cores
 from scheduled_products import BASELINES
 
+from ptxlab.estimate.products import COSTS, Costs, Variant
 from ptxlab.schedule import Schedule
-from ptxlab.schedule.waves import RATES, TENSOR_RATES, Counts, Rates, TensorRates, count, seconds
+from ptxlab.schedule.waves import RATES, Counts, Rates, count, seconds
 
-AllRates = tuple[Rates, TensorRates]
+AllRates = tuple[Rates, Costs]
 
 EVIDENCE = Path(__file__).parent.parent / "evidence"
 JUDGED = [EVIDENCE / f"scheduled_{name}.json" for name in ("tensor_gemm_fresh", "gemm_judged", "gemm_fresh")]
-DEFAULT = (RATES, TENSOR_RATES)
+DEFAULT = (RATES, COSTS)
 SCHEDULES: dict[str, Mapping[str, Schedule]] = {
     "f32": of_threads.PRODUCT.tiles,
     "bf16": of_tensor_cores.PRODUCT.tiles,
@@ -49,7 +51,7 @@ class Measured:
     sizes: Mapping[str, int]
     times: Mapping[str, float]
     library: float
-    counts: Mapping[str, Counts]
+    counts: Mapping[str, Counts | Variant]
 
 
 def read(file: Path, beside: str = BASELINES[0]) -> list[Measured]:

@@ -67,6 +67,12 @@ H200 = Hardware(
     overlap=2.5,
 )
 
+
+def sms_in_clusters(blocks: int) -> int:
+    """SMs of an H200 that have clusters of so many blocks at a time, as the driver says: some have no place in any."""
+    return {1: H200.sms, 2: H200.sms, 3: 117, 4: 120}.get(blocks, 96)
+
+
 FITTED = "fitted"
 SOURCES = {
     "name": "",

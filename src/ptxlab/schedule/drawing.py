@@ -22,10 +22,9 @@ from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.statements import Store
 from ptxlab.schedule.synchronize import copied
 from ptxlab.schedule.tree import Buffer, Plan
-from ptxlab.schedule.walk import places
+from ptxlab.schedule.walk import WARP, places
 
 MOST = 16  # rows and columns of a panel
-WARP = 32
 WAVEFRONTS = "wavefronts", "ideal_wavefronts"
 Owners = NDArray[np.int64]
 

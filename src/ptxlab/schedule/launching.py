@@ -11,6 +11,9 @@ import numpy as np
 
 from ptxlab.device.array_types import TORCH_NAMES
 from ptxlab.device.tensor_maps import tensor_map
+from ptxlab.estimate.hardware import H200, sms_in_clusters
+from ptxlab.estimate.products import PIECES
+from ptxlab.gpu.arrays import memory_of
 from ptxlab.measure import Launch
 from ptxlab.measure.block_scaled import FORMATS, matrix
 from ptxlab.measure.data import Draw
@@ -22,16 +25,13 @@ from ptxlab.schedule.scaled import Scaled, factors_of
 from ptxlab.schedule.state import State, quoted, refuse_here
 from ptxlab.schedule.statements import Algorithm, Array, gathered, loads
 from ptxlab.schedule.tree import BYTES
+from ptxlab.schedule.walk import SECTOR
 
 if TYPE_CHECKING:
     from ptxlab.schedule.scheduling import Schedule
 
 MOST_BLOCKS = {"x": 2**31 - 1, "y": 65535, "z": 65535}
-SMS = 132  # of an H200
-IN_CLUSTERS = {1: 132, 2: 132, 3: 117, 4: 120}  # of these, that have clusters of so many blocks at a time
-FEWEST = 96  # the same for more
-SECTOR = 32  # bytes that the L2 cache reads at once
-PIECES = 8  # of a tile that blocks share: more of them take longer to add than they save
+SMS = H200.sms
 _GRID = "xyz"
 
 
@@ -40,7 +40,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[object]) -> Launch:
     given = _named(schedule.algorithm, arguments)
     scaled = {name: one for name, one in given.items() if isinstance(one, Scaled)}
     sizes = sizes_of(schedule, given)
-    aligned = all(_alignment(a) % 16 == 0 for a in arguments if hasattr(a, "shape"))
+    aligned = all(one is None or one.address % 16 == 0 for one in map(memory_of, arguments))  # not those of the host
     free = {name: size for name, size in sizes.items() if name not in schedule.sizes}
     multiples = {name: max(n for n in multiples_of(schedule, name) if size % n == 0) for name, size in free.items()}
     if schedule.state.is_empty(sizes):
@@ -58,7 +58,7 @@ def launch_of(schedule: Schedule, arguments: Sequence[object]) -> Launch:
     grid = [math.prod(counts)] if made.state.group else counts[::-1] or [1]
     if made.state.persistent:
         pieces = min(made.state.iterations(made.state.pipeline.at, sizes), PIECES) if made.state.stream_k else 1
-        sms = min(SMS, IN_CLUSTERS.get(together, FEWEST))
+        sms = min(SMS, sms_in_clusters(together))
         grid = [min(grid[0] * pieces, sms // together * together)]
     blocks = schedule.state.cluster_blocks
     if blocks > 1:
@@ -185,14 +185,6 @@ def multiples_of(schedule: Schedule, size: str) -> set[int]:
     tiles = [schedule.state.parts[axis][0] for axis in axes]
     weights = {part.weight * n for part in tiles for n in (1, schedule.state.together(part.name))}
     return {1, *weights, *vectors}
-
-
-def _alignment(array: object) -> int:
-    """The address of an array on a GPU; arrays of the host are copied to where they are aligned."""
-    if hasattr(array, "data_ptr"):
-        return int(array.data_ptr())
-    interface = getattr(array, "__cuda_array_interface__", None)
-    return int(interface["data"][0]) if interface is not None else 0
 
 
 def _is_mappable(array: Array, given: Any) -> bool:

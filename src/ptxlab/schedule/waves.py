@@ -10,14 +10,10 @@ its blocks, or as one block needs at least, and the end of its tiles.
 Where threads multiply, the SM needs as long as its busiest scheduler issues multiplications and copies, and a block
 needs the latency of its own; where both are alike, neither hides the other. Each turn of the ring adds a barrier.
 
-With tensor cores, what takes a block longest is multiplications, what the L2 cache sends, what comes to an SM, or the
-latency of a copy, of which as many are in flight as there are stages; together they take more than the longest of them.
-All blocks take as long as memory needs at least.
+With tensor cores, `ptxlab.estimate.products` says it, as for `ptxlab.kernels.matmul`.
 
-The numbers were fitted to measurements on an H200. Those of tensor cores are the ones of `ptxlab.kernels.matmul`, whose
-main loop and stores are the same instructions, and were fitted to its variants at random sizes
-(evidence/random_products.json). Those of threads were fitted to every second size of evidence/scheduled_gemm_sizes.json
-and _judged.json. `benchmarks/scheduled_chosen.py` shows how good the choice is, and `--fit` fits them again.
+The numbers of threads were fitted to every second size of evidence/scheduled_gemm_sizes.json and _judged.json, measured
+on an H200. `benchmarks/scheduled_chosen.py` shows how good the choice is, and `--fit` fits them again.
 """
 
 from __future__ import annotations
@@ -28,20 +24,20 @@ from itertools import permutations
 from math import ceil, hypot, prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from ptxlab.estimate.hardware import H200
-from ptxlab.estimate.units import wgmma_cycles
+from ptxlab.estimate.hardware import H200, sms_in_clusters
+from ptxlab.estimate.products import COSTS, Costs, Side, Variant, cycles
 from ptxlab.schedule.exchange import shared
-from ptxlab.schedule.launching import FEWEST, IN_CLUSTERS, PIECES, SECTOR, SMS
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import OTHER_REGISTERS, REGISTERS, State, illegal_here, quoted
 from ptxlab.schedule.statements import Array, Reduce, loads
 from ptxlab.schedule.tree import BYTES
+from ptxlab.schedule.walk import SECTOR, WARP
 
 if TYPE_CHECKING:
     from ptxlab.schedule.scheduling import Schedule
 
 SHARED, BESIDE = 220_000, 2048  # bytes of an SM that blocks share; of each for mbarriers and for the system
-WARP, SCHEDULERS = 32, 4  # threads; of an SM
+SCHEDULERS = 4  # of an SM
 CLUSTERED = 128  # SMs in clusters of four or eight: parts of the chip have 16 or 18
 MUCH = 8  # times as large
 CYCLES = 1.755e9  # of an SM in a second
@@ -69,89 +65,16 @@ class Rates(NamedTuple):
     launch: float = 4.55
 
 
-class TensorRates(NamedTuple):
-    """What products by tensor cores take, in cycles of an SM, or bytes in a cycle."""
-
-    start: float = 7158.0
-    """Until the first copy, and from the last store to the end."""
-    thread: float = 1.055
-    """Until each thread of a block runs."""
-    stage: float = 102.3
-    """Until the mbarriers of a stage are initialized."""
-    block: float = 1239.0
-    """Until another block of an SM runs."""
-    together: float = 120.7
-    """Until all blocks of a cluster run."""
-    restart: float = 12_570.0
-    """Until the next block of an SM multiplies."""
-    copy: float = 181.0
-    """Bytes that an SM gets from the L2 cache."""
-    crowd: float = 58.3
-    """The same, while all others do."""
-    arrive: float = 90.68
-    """Bytes that come to an SM, also those that other blocks of its cluster get."""
-    in_parts: float = 1.671
-    """Times as much, where rows are not multiples of 32 bytes: each is in two lines."""
-    across: float = 1.076
-    """Times as much for an operand whose rows are not along the sum."""
-    shared: float = 1.156
-    """Of what each other block of a cluster copies is copied less."""
-    latency: float = 2003.0
-    """Of a copy."""
-    multiply: float = 0.9275
-    """Of what `wgmma` takes at full speed."""
-    mma: float = 1.86
-    """Times as much by other instructions."""
-    alone: float = 1.038
-    """Times as much for one warpgroup."""
-    large: float = 1.056
-    """Times as much for more than 128 rows, with fewer stages."""
-    store: float = 19.57
-    """Bytes that a block stores by TMA."""
-    box: float = 165.3
-    """For each box of these."""
-    direct: float = 15.0
-    """Bytes that threads of a block store."""
-    again: float = 0.5095
-    """Of a store that is not hidden by the next tile."""
-    cluster_sum: float = 121.7
-    """For each part of a sum that blocks of a cluster add."""
-    cluster_bytes: float = 24.88
-    """Bytes of these."""
-    memory_sum: float = 1971.0
-    """For a sum through global memory."""
-    memory_bytes: float = 34.18
-    """Bytes of these."""
-    read: float = 2062.0
-    """Bytes that all SMs get from memory."""
-    written: float = 3535.0
-    """Bytes that all SMs write."""
-    odd: float = 2.144
-    """Times as much, where rows are not multiples of 32 bytes."""
-    overlap: float = 3.182
-    """How well copies, multiplications and latency overlap: the exponent of a norm."""
-    hinted: float = 0.96
-    """Times as long, where the L2 cache gives up first what is read once, and keeps the other operand."""
-    whole: float = 2.028
-    """The same for what all SMs move."""
-
-
 RATES = Rates()
-TENSOR_RATES = TensorRates()
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What a product takes, whatever that costs: blocks, their tiles, and iterations along the sum of so many steps."""
+    """What a product by threads takes: blocks, their tiles, and iterations along the sum of so many steps."""
 
-    unit: str
-    size: int
-    """Bytes of an element of the operands."""
-    rows: int
-    """Of a tile; of tensor cores, those of the instruction."""
-    columns: int
+    area: int
+    """Elements of a tile."""
     depth: int
-    stages: int
     threads: int
     resident: int
     """Blocks that are on an SM."""
@@ -159,48 +82,33 @@ class Counts:
     """Blocks of a cluster, which share the sum."""
     shares_evenly: bool
     """Whether each of them stores a share of the tile; otherwise all read all."""
-    sharers: Sequence[int]
-    """Blocks of a cluster that share what is copied of each operand."""
-    across: Sequence[bool]
-    """Whether rows of an operand are not along the sum."""
-    in_parts: Sequence[bool]
-    """Whether they are not multiples of 32 bytes."""
     copies: float
     """By each thread, for 16 steps along the sum."""
     stored: int
     """Elements that a thread stores at once."""
-    boxes: int
-    """That TMA stores of a tile."""
-    tiles: int
+    blocks: int
     iterations: int
-    read: int
-    """Bytes of both operands."""
-    written: int
-    """Bytes of the result, of which an element has `out_size`."""
-    out_size: int
-    is_odd: bool
-    """Whether its rows are not multiples of 32 bytes."""
-    persistent: bool
-    stream_k: bool
-    hinted: int
-    """1 where the L2 cache gives up an operand first that is read once and is much larger; -1 where another; or 0."""
-
-    @property
-    def area(self) -> int:
-        """Elements of a tile."""
-        return self.rows * self.columns
-
-    @property
-    def together(self) -> int:
-        """Blocks of a cluster."""
-        return self.sharing * prod(self.sharers)
 
     @property
     def sms(self) -> int:
         """SMs that have blocks at a time."""
-        if not self.unit:
-            return SMS if self.sharing <= 2 else CLUSTERED
-        return IN_CLUSTERS.get(self.together, FEWEST)
+        return H200.sms if self.sharing <= 2 else CLUSTERED
+
+    def seconds(self, rates: Rates = RATES) -> float:
+        """How long that takes."""
+        full, rest = divmod(self.blocks, self.sms * self.resident)
+        total = full * self._wave(self.sms * self.resident, rates) + (self._wave(rest, rates) if rest else 0.0)
+        return 1e-6 * (rates.launch + total)
+
+    def _wave(self, blocks: int, rates: Rates) -> float:
+        """Microseconds of a wave of so many blocks."""
+        busy = min(self.resident, ceil(blocks / self.sms))
+        warps, multiplied = self.threads / WARP, self.area / self.threads
+        most = ceil(busy * warps / SCHEDULERS) * SCHEDULERS
+        issued = most * (rates.multiplied * multiplied + rates.copied * self.copies)
+        step = self.depth / 16 * hypot(issued, rates.latency * multiplied) + rates.barrier * warps
+        exchange = 0.0 if self.sharing == 1 else rates.share if self.shares_evenly else rates.exchange
+        return self.iterations * step + busy * self.area * (rates.element + rates.store / self.stored + exchange)
 
 
 def choose(schedules: Sequence[Schedule], **sizes: int) -> Schedule:
@@ -216,74 +124,9 @@ def waves(one: Schedule, sizes: Mapping[str, int]) -> float:
     return seconds(count(one, sizes))
 
 
-def seconds(of: Counts, rates: Rates = RATES, tensor: TensorRates = TENSOR_RATES) -> float:
+def seconds(of: Counts | Variant, rates: Rates = RATES, costs: Costs = COSTS) -> float:
     """What is counted, with what it costs."""
-    if of.unit:
-        return _cycles(of, tensor) / CYCLES
-    full, rest = divmod(of.tiles, of.sms * of.resident)
-    total = full * _wave(of, of.sms * of.resident, rates) + (_wave(of, rest, rates) if rest else 0.0)
-    return 1e-6 * (rates.launch + total)
-
-
-def _wave(of: Counts, blocks: int, rates: Rates) -> float:
-    """Microseconds of a wave of so many blocks whose threads multiply."""
-    busy = min(of.resident, ceil(blocks / of.sms))
-    warps, multiplied = of.threads / WARP, of.area / of.threads
-    most = ceil(busy * warps / SCHEDULERS) * SCHEDULERS
-    issued = most * (rates.multiplied * multiplied + rates.copied * of.copies)
-    step = of.depth / 16 * hypot(issued, rates.latency * multiplied) + rates.barrier * warps
-    exchange = 0.0 if of.sharing == 1 else rates.share if of.shares_evenly else rates.exchange
-    return of.iterations * step + busy * of.area * (rates.element + rates.store / of.stored + exchange)
-
-
-def _cycles(of: Counts, rates: TensorRates) -> float:
-    """Cycles that a product by tensor cores takes."""
-    each = ceil(of.tiles / of.sms)  # blocks, or tiles, of the SM that has most
-    at_once = min(of.resident, each)
-    share = min(1.0, of.tiles / SMS / each)  # of the SMs that are busy
-    step = _step(of, at_once, share, rates)
-    store = of.area * of.out_size / of.sharing / (rates.store if of.boxes else rates.direct) + rates.box * of.boxes
-    busy = each * of.iterations * step
-    if of.stream_k and of.tiles % of.sms:  # whole tiles, then equal parts of less than two waves
-        blocks = min(of.tiles * min(of.iterations, PIECES), of.sms)
-        whole = max(1, of.tiles // blocks) - 1
-        part = (of.tiles - whole * blocks) * of.iterations / blocks
-        pieces = ceil(of.iterations / part) + 1
-        busy = (whole * of.iterations + ceil(part)) * _step(of, 1, min(1.0, blocks / SMS), rates)
-        busy += (
-            rates.memory_sum + pieces * 4 * of.area / rates.memory_bytes + store * (whole + ceil(part / of.iterations))
-        )
-    elif of.persistent:
-        busy += store * (1 + rates.again * (each - at_once))
-    else:
-        rounds = ceil(each / at_once)
-        busy += rounds * store + rates.restart * (rounds - 1)
-    if of.sharing > 1:
-        own = 4 * of.area if not of.shares_evenly else 4 * of.area / of.sharing
-        busy += rates.cluster_sum * of.sharing + (of.area + own * of.sharing) / rates.cluster_bytes
-    start = rates.start + rates.thread * of.threads + rates.stage * of.stages
-    start += rates.block * min(of.tiles / SMS, of.resident) + (rates.together if of.together > 1 else 0.0)
-    memory = of.read / rates.read + of.written / rates.written * (rates.odd if of.is_odd else 1.0)
-    return (start + _norm(rates.whole, busy, memory)) * rates.hinted**of.hinted
-
-
-def _step(of: Counts, at_once: int, share: float, rates: TensorRates) -> float:
-    """Cycles of an SM for an iteration of one of the blocks that it has at once, while a share of all SMs is busy."""
-    copied = arrived = 0.0
-    for lines, sharers, across, parts in zip((of.rows, of.columns), of.sharers, of.across, of.in_parts, strict=True):
-        bytes = lines * of.depth * of.size * (rates.across if across else 1.0)
-        arrived += bytes
-        copied += bytes * (rates.in_parts if parts else 1.0) / (1 + rates.shared * (sharers - 1))
-    multiplied = rates.multiply * ceil(of.rows / 64) * of.depth * of.size / 32 * wgmma_cycles(of.columns, H200)
-    multiplied *= rates.mma if of.unit != "wgmma" else 1.0
-    multiplied *= rates.alone if of.rows <= 64 and at_once == 1 else rates.large if of.rows > 128 else 1.0
-    copies = copied / rates.copy, copied * share / rates.crowd, arrived / rates.arrive
-    return _norm(rates.overlap, multiplied, *copies, rates.latency / of.stages / at_once)
-
-
-def _norm(exponent: float, *times: float) -> float:
-    """What takes these times at once: more than the longest, and less than the sum."""
-    return float(sum(time**exponent for time in times) ** (1 / exponent))
+    return of.seconds(rates) if isinstance(of, Counts) else cycles(of, costs) / CYCLES
 
 
 def _sum(one: Schedule) -> Reduce:  # noqa: RET503 - `refuse` does not return
@@ -293,7 +136,7 @@ def _sum(one: Schedule) -> Reduce:  # noqa: RET503 - `refuse` does not return
     illegal_here(f"waves are counted for products of matrices, and `{one.algorithm.name}` is another algorithm")
 
 
-def count(one: Schedule, sizes: Mapping[str, int]) -> Counts:
+def count(one: Schedule, sizes: Mapping[str, int]) -> Counts | Variant:
     """What a schedule has blocks do, for a product of these sizes."""
     state = one.state
     if state.unit == "tcgen05":
@@ -317,42 +160,55 @@ def count(one: Schedule, sizes: Mapping[str, int]) -> Counts:
     used = sum(bytes for _, bytes in made.memory) + (BESIDE if state.unit else 0)
     kept = rows * columns // state.thread_count + OTHER_REGISTERS
     resident = REGISTERS // (kept * state.launched) if state.unit else (1024 if few else 512) // state.thread_count
-    copies = sum(
-        length * 16 / _width(state, load.array, sizes) / state.thread_count
-        for length, load in zip((rows, columns), operands, strict=True)
-    )
-    if state.tensors and state.tensors[0].rows != mapped[-2].axis:
+    resident = 1 if state.persistent else state.resident or max(1, min(resident, SHARED // max(used, 1)))
+    sharing, length = state.cluster_blocks, state.extent(axis).value(sizes)
+    blocks, iterations = max(1, prod(tiles)) * sharing, max(1, -(-length // state.parts[axis][0].weight))
+    area, depth = rows * columns, state.parts[axis][0].weight // sharing
+    if not state.unit:
+        lengths = zip((rows, columns), operands, strict=True)
+        copies = sum(n * 16 / _width(state, load.array, sizes) / state.thread_count for n, load in lengths)
+        stored = min(_width(state, name, sizes) for name in state.algorithm.outputs)
+        return Counts(area, depth, state.thread_count, resident, sharing, evenly, copies, stored, blocks, iterations)
+    if state.tensors[0].rows != mapped[-2].axis:
         rows, columns = columns, rows
-    if state.tensors:
-        operands = sorted(operands, key=lambda load: state.tensors[0].arrays.index(load.array))
+    operands = sorted(operands, key=lambda load: state.tensors[0].arrays.index(load.array))
     arrays = [state.algorithm.arrays[load.array] for load in operands]
-    size, length = BYTES[arrays[0].element], state.extent(axis).value(sizes)
     results = [state.algorithm.arrays[name] for name in state.algorithm.outputs]
-    return Counts(
-        unit=state.unit,
-        size=size,
-        rows=rows,
+    depth *= BYTES[arrays[0].element]
+    left, right = (
+        Side(
+            bytes=lines * depth,
+            sharers=next((m.blocks for m in state.multicast if m.array == one.name), 1),
+            across=load.index[-1] != Linear.of(axis),
+            in_parts=_row(one, sizes) % SECTOR != 0,
+        )
+        for lines, load, one in zip((rows, columns), operands, arrays, strict=True)
+    )
+    together = sharing * left.sharers * right.sharers
+    return Variant(
+        sides=(left, right),
+        mmas=-(-rows // 64),
         columns=columns,
-        depth=state.parts[axis][0].weight // state.cluster_blocks,
+        depth=depth,
         stages=state.pipeline.stages,
         threads=state.thread_count,
-        resident=1 if state.persistent else state.resident or max(1, min(resident, SHARED // max(used, 1))),
-        sharing=state.cluster_blocks,
-        shares_evenly=evenly,
-        sharers=[next((m.blocks for m in state.multicast if m.array == one.name), 1) for one in arrays],
-        across=[load.index[-1] != Linear.of(axis) for load in operands],
-        in_parts=[_row(one, sizes) % SECTOR != 0 for one in arrays],
-        copies=copies,
-        stored=min(_width(state, name, sizes) for name in state.algorithm.outputs),
+        warpgroups=-(-rows // 64),
+        blocks=blocks,
+        sms=sms_in_clusters(together),
+        resident=resident,
+        together=together,
+        iterations=iterations,
+        stored=area * sum(BYTES[one.element] for one in results) / sharing,
         boxes=sum(each.pieces * each.groups for each in made.results.values()),
-        tiles=max(1, prod(tiles)) * state.cluster_blocks,
-        iterations=max(1, -(-length // state.parts[axis][0].weight)),
         read=sum(_bytes(one, sizes) for one in arrays),
         written=sum(_bytes(one, sizes) for one in results),
-        out_size=sum(BYTES[one.element] for one in results),
         is_odd=any(_row(one, sizes) % SECTOR for one in results),
+        by_mma=state.unit != "wgmma",
         persistent=state.persistent,
         stream_k=state.stream_k,
+        split_k=sharing,
+        summed=4 * area,
+        share=4 * area / (sharing if evenly else 1),
         hinted=_hinted(state, arrays, sizes),
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxlab.author import Scalar, b16
+from ptxlab.estimate.hardware import sms_in_clusters
 from ptxlab.kernels.parts.block_sums import Parts
 from ptxlab.kernels.parts.operands import LINE, STRIPE, Operand, padded
 from ptxlab.kernels.parts.residuals import RingBoxes
 from ptxlab.kernels.parts.tile_stores import Boxes
 
 BLOCKS = 132  # as many as an H200 has SMs
-IN_CLUSTERS = {1: BLOCKS, 2: BLOCKS, 3: 117, 4: 120}  # of these, that have clusters of so many at a time
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Shape:
 
     @property
     def sms(self) -> int:
-        """SMs that have blocks at a time: some have no place in a cluster of more than two, as the driver says."""
-        return IN_CLUSTERS.get(self.blocks, 96)
+        """SMs that have blocks at a time."""
+        return sms_in_clusters(self.blocks)
 
     @property
     def threads(self) -> int:

@@ -8,17 +8,19 @@ from math import ceil
 
 from ptxlab.author import b8, b16, b32
 from ptxlab.estimate.hardware import H200
-from ptxlab.estimate.units import wgmma_cycles
+from ptxlab.estimate.products import COSTS, Costs, Side, Variant, cycles
 from ptxlab.kernels.parts.operands import LINE, SECTOR, STRIPE
 from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.parts.tile_stores import CHUNK, Boxes
 
-SMS = 132
+SMS = H200.sms
 SHARED = 232_448 - 1024  # bytes of shared memory that a block may have, less the barriers and the alignment
 BESIDE = 2048  # bytes of each block for these, and for the system
 MOST_STAGES = 14
 BLOCKS = 2  # that an SM has at a time, at most
 MOST_PADDED = 1.15  # times as many columns that blocks of a cluster copy as they multiply
+LOADED = 0.6  # cycles for each element of a residual that threads load for themselves where D is transposed
+PAIRED = 0.3  # the same elsewhere
 FEW = 8  # rows of A are few where B has so many times as many columns
 MOST_HINTED = 300_000_000  # bytes of B, six times what L2 holds: what is larger is read 5 % slower with hints
 IN_TURNS_COLUMNS = 128, 160, 192
@@ -30,53 +32,6 @@ WAYS = (  # blocks of a cluster, how many are side by side, blocks that share k,
 LARGE_CLUSTERS = tuple(  # the same, which were measured for products of 16-bit elements
     (4, beside, split_k, split_k == 1) for split_k in (1, 2, 3, 4) for beside in (1, 2, 4)
 )
-
-
-@dataclass(frozen=True)
-class Costs:
-    """What things cost, in cycles of an SM, or bytes a cycle.
-
-    `benchmarks/fit_products.py` fits them to the times of variants of random products
-    (evidence/random_products.json): to one half of the sizes, and judges them by the other.
-    """
-
-    start: float = 7158.0  # until the first copy, and from the last store to the end
-    thread: float = 1.055  # until each thread of a block runs
-    stage: float = 102.3  # until the barriers of a stage are initialized
-    block: float = 1239.0  # until another block of an SM runs
-    pair: float = 120.7  # until both blocks of a cluster run
-    copy: float = 181.0  # bytes that an SM gets from the L2 cache
-    crowd: float = 58.3  # the same, while all others do
-    arrive: float = 90.68  # bytes that come to an SM, also those that the other block of a pair gets
-    in_parts: float = 1.671  # times as much, where rows are not multiples of 32 bytes: each is in two lines
-    across: float = 1.076  # times as much for an operand across k
-    narrow: float = 1.442  # times as much in boxes of 32 columns
-    shared: float = 1.156  # of what the other block of a pair copies is copied less
-    latency: float = 2003.0  # of a copy, of which a ring has as many in flight as stages
-    multiply: float = 0.9275  # of what MMAs take at full speed
-    alone: float = 1.038  # times as much for one warpgroup
-    large: float = 1.056  # times as much for more than two rows of MMAs, with fewer stages
-    turns: float = 0.9701  # times as much for warpgroups that multiply in turns
-    store: float = 19.57  # bytes of D that a block stores
-    box: float = 165.3  # for each box of D
-    again: float = 0.5095  # of a store that is not hidden by the next tile
-    in_turns: float = 1.349  # times as long for two warpgroups that store in turns
-    gate: float = 5.0  # times as long for a gated product
-    restart: float = 12_570.0  # until the next block of an SM multiplies
-    cluster_sum: float = 121.7  # for each part of k that blocks of a cluster add
-    cluster_bytes: float = 24.88  # bytes of these
-    memory_sum: float = 1971.0  # for a sum through global memory
-    memory_bytes: float = 34.18  # bytes of these
-    read: float = 2062.0  # bytes that all SMs get from memory
-    written: float = 3535.0  # bytes of D that all SMs write
-    odd: float = 2.144  # times as much, where rows of D are not multiples of 32 bytes
-    loaded: float = 0.6  # for each element of a residual that threads load for themselves where D is transposed
-    paired: float = 0.3  # the same elsewhere
-    overlap: float = 3.182  # how well copies, MMAs and latency overlap: the exponent of a norm
-    whole: float = 2.028  # the same for what all SMs move
-
-
-COSTS = Costs()
 
 
 @dataclass(frozen=True)
@@ -131,82 +86,66 @@ class Problem:
         return shapes(self)
 
 
-def together(exponent: float, *times: float) -> float:
-    """What takes these times at once: more than the longest, and less than the sum."""
-    return float(sum(time**exponent for time in times) ** (1 / exponent))
+def variant(problem: Problem, shape: Shape) -> Variant:
+    """What it has blocks do for a product."""
+    layout, boxes, summed = problem.layout(shape), problem.boxes(shape), shape.parts.bytes
+    extents = [(problem.m, problem.a_along_k), (problem.n, problem.b_along_k)]
+    left, right = (
+        Side(
+            bytes=LINE * lines,
+            sharers=sharers,
+            across=not along_k,
+            narrow=span < STRIPE,
+            in_parts=problem.size * (problem.k if along_k else extent) % SECTOR != 0,
+        )
+        for (extent, along_k), lines, sharers, span in zip(
+            reversed(extents) if shape.swap_ab else extents,
+            (shape.rows, shape.right_rows(layout)),
+            (shape.beside, shape.cluster // shape.beside),
+            (STRIPE, shape.span),
+            strict=True,
+        )
+    )
+    return Variant(
+        sides=(left, right),
+        mmas=shape.readers * shape.tall,
+        columns=shape.columns,
+        depth=LINE,
+        stages=shape.stages,
+        threads=shape.threads,
+        warpgroups=shape.groups,
+        blocks=problem.tiles(shape) * shape.cluster * shape.split_k,
+        sms=shape.sms,
+        resident=shape.occupancy,
+        together=shape.cluster,
+        iterations=ceil(problem.steps / shape.split_k),
+        stored=shape.rows * boxes.width * problem.out_size,
+        boxes=shape.tall * boxes.each,
+        read=problem.size * (problem.m + problem.n) * problem.k,
+        written=problem.out_size * problem.m * (problem.n >> problem.gated),
+        is_odd=problem.n * problem.out_size % SECTOR != 0,
+        gated=problem.gated,
+        persistent=shape.split_k == 1,
+        pingpong=shape.pingpong,
+        split_k=shape.split_k,
+        clustered=shape.clustered,
+        summed=summed,
+        share=summed / shape.parts.count if summed else 0.0,
+    )
 
 
 def estimate(problem: Problem, shape: Shape, costs: Costs = COSTS) -> float:
     """Cycles that a variant is estimated to take."""
-    blocks = problem.tiles(shape) * shape.cluster * shape.split_k
-    each = ceil(blocks / shape.sms)  # of the SM that has most
-    at_once = min(shape.occupancy, each)
-    rounds = ceil(each / at_once)
-    share = min(1.0, blocks / SMS / each)  # of the SMs that are busy
-    tile = ceil(problem.steps / shape.split_k) * step_cycles(problem, shape, at_once, share, costs)
-    boxes = problem.boxes(shape)
-    store = shape.rows * boxes.width * problem.out_size / costs.store + costs.box * shape.tall * boxes.each
-    store *= costs.gate if problem.gated else 1.0
-    if shape.split_k > 1:
-        busy = each * tile + rounds * store + costs.restart * (rounds - 1)
-    elif shape.pingpong:
-        busy = each * max(costs.turns * tile, (tile + costs.in_turns * store) / 2) + store
-    else:
-        busy = each * tile + store * (1 + costs.again * (each - at_once))
-    read = problem.size * (problem.m + problem.n) * problem.k / costs.read
-    is_odd = problem.n * problem.out_size % SECTOR != 0
-    written = (
-        problem.out_size * problem.m * (problem.n >> problem.gated) / costs.written * (costs.odd if is_odd else 1.0)
-    )
-    start = costs.start + costs.thread * shape.threads + costs.stage * shape.stages
-    start += costs.block * min(blocks / SMS, shape.occupancy) + (costs.pair if shape.cluster > 1 else 0.0)
-    return start + together(costs.whole, busy, read + written) + sum_cycles(shape, costs)
+    return cycles(variant(problem, shape), costs)
 
 
-def step_cycles(problem: Problem, shape: Shape, at_once: int, share: float, costs: Costs) -> float:
-    """Cycles of an SM for a K tile of one of the blocks that it has at once, while a share of all SMs is busy."""
-    layout = problem.layout(shape)
-    sides = [(problem.m, problem.a_along_k), (problem.n, problem.b_along_k)]
-    left, right = reversed(sides) if shape.swap_ab else sides
-    copied, arrived = 0.0, 0.0
-    for (extent, along_k), lines, sharers, span in (
-        (left, shape.rows, shape.beside, STRIPE),
-        (right, shape.right_rows(layout), shape.cluster // shape.beside, shape.span),
-    ):
-        bytes = float(LINE * lines)
-        if not along_k:
-            bytes *= costs.across * (costs.narrow if span < STRIPE else 1.0)
-        arrived += bytes
-        if problem.size * (problem.k if along_k else extent) % SECTOR:
-            bytes *= costs.in_parts
-        copied += bytes / (1 + costs.shared * (sharers - 1))
-    multiplied = costs.multiply * shape.readers * shape.tall * 4 * wgmma_cycles(shape.columns, H200)
-    if shape.groups == 1 and at_once == 1:
-        multiplied *= costs.alone
-    if shape.groups * shape.tall > 2:
-        multiplied *= costs.large
-    copies = copied / costs.copy, copied * share / costs.crowd, arrived / costs.arrive
-    return together(costs.overlap, multiplied, *copies, costs.latency / shape.stages / at_once)
-
-
-def sum_cycles(shape: Shape, costs: Costs) -> float:
-    """Cycles that the sum over blocks takes: barriers, and numbers written and read."""
-    if shape.split_k == 1:
-        return 0.0
-    whole = shape.parts.bytes
-    own = whole / shape.parts.count  # what a block stores, and gets from each other one
-    if shape.clustered:
-        return costs.cluster_sum * shape.split_k + (whole / 4 + own * shape.split_k) / costs.cluster_bytes
-    return costs.memory_sum + (whole + own * (shape.split_k - 2)) / costs.memory_bytes
-
-
-def residual_cycles(problem: Problem, shape: Shape, costs: Costs = COSTS) -> float:
+def residual_cycles(problem: Problem, shape: Shape) -> float:
     """Cycles that threads of an SM load a residual that does not come through the ring."""
     if shape.takes_residuals(problem.layout(shape)):
         return 0.0
     each = ceil(problem.tiles(shape) * shape.cluster * shape.split_k / shape.sms)
     elements = each * shape.rows * shape.columns / shape.split_k
-    return elements * (costs.loaded if shape.swap_ab else costs.paired)
+    return elements * (LOADED if shape.swap_ab else PAIRED)
 
 
 def shapes(problem: Problem) -> Iterator[Shape]:
