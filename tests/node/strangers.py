@@ -2,11 +2,12 @@
 
 FOLDER has their device code, which is not ours to keep here: `torch/t.cu` (symmetric memory: one-shot, two-shot, in
 place, multimem, barrier), `torch/t_cured.cu` (their first barriers release), `vllm/car.cu` and `vllm/car_fixed.cu`
-(custom all-reduce with its relaxed and with its release barriers), and programs that are built: `nccl/ll`
-(`prims_ll.h`, a ring), `deepep/main` and `deepep_cured/main` (intranode dispatch and combine, as it is and with six
-causes cured). Each runs on each seed; results are compared, and what is found is counted by its lines. Our own
-collectives run beside them. Rows of OUT.json that are not run again stay. `PTXLAB_COMMIT` says which commit runs, where
-git can't.
+(custom all-reduce with its relaxed and with its release barriers), and programs that are built: those of `nccl` (the
+ring and the tree of `all_reduce.h`, by the protocols LL and simple, as they are; `cured`: its polls acquire, each step
+is posted after a fence, and no credit by a plain store), `deepep/main` and `deepep_cured/main` (intranode dispatch and
+combine, as it is and with six causes cured). Each runs on each seed; results are compared, and what is found is counted
+by its lines. Our own collectives run beside them. Rows of OUT.json that are not run again stay. `PTXLAB_COMMIT` says
+which commit runs, where git can't.
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ from tests.kernels.test_collectives import COLLECTIVES, FUSED, run, run_fused
 
 COUNT, BLOCKS, THREADS = 1024, 2, 64
 PROGRAMS = {
-    "NCCL LL ring": "nccl/ll",
+    "NCCL ring, LL": "nccl/ll",
+    "NCCL tree, LL": "nccl/ll_tree",
+    "NCCL ring, simple": "nccl/simple",
+    "NCCL ring, simple, cured": "nccl/simple_cured",
+    "NCCL tree, simple": "nccl/simple_tree",
+    "NCCL tree, simple, cured": "nccl/simple_tree_cured",
     "DeepEP intranode": "deepep/main",
     "DeepEP, six causes cured": "deepep_cured/main",
 }

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ptxlab
-from tests.node.messages import ACQUIRE, RELEASE, codes, message_passing
+from ptxlab.report import Source
+from tests.node.messages import ACQUIRE, PASS, RELEASE, codes, message_passing
 
 RIGHT = {
     "release and acquire": (RELEASE, ACQUIRE, ""),
@@ -106,6 +107,28 @@ def test_a_race_between_ranks_names_them_and_the_scope() -> None:
     assert "bytes 0..4 of `flag` of rank 1" in text
     assert "help: release with `.sys` after the write" in text
     assert "event:" not in text
+
+
+def test_races_of_one_line_that_calls_a_library_are_separate() -> None:
+    def of(line: int) -> str:
+        return f".loc 1 3 1\n.loc 2 {line} 1, function_name send, inlined_at 1 3 1\n"
+
+    text = PASS.replace("WRITE", f"{of(8)} st.release.gpu.global.u32 [%flag], 1;").replace("READ", f"{of(9)} {ACQUIRE}")
+    text = text.replace("FENCE", of(11)).replace("    st.global.u32 [%data]", f"{of(7)} st.global.u32 [%data]")
+    files = '.file 1 "k.cu"\n.file 2 "cub/send.h"\n.section .debug_str { send: .b8 115, 0 }\n'
+    module = ptxlab.parse(text + files, "pass.ptx")
+    module.origins["k.cu"] = Source("k.cu", "line\n" * 9)
+    node = ptxlab.node(2)
+    arrays = [node[1].zeros(1, np.uint32) for _ in range(3)]
+    for rank in range(2):
+        node[rank].launch(module["pass"], 1, 1, [*arrays, rank])
+    found = node.synchronize(on_error="collect").diagnostics
+    assert {(one.file, one.line) for one in found} == {("k.cu", 3)}
+    calls = {tuple(note for note in one.notes if note.startswith("line 3 calls")) for one in found}
+    assert calls == {
+        ("line 3 calls `s` (cub/send.h:7)", "line 3 calls `s` (cub/send.h:11)"),
+        ("line 3 calls `s` (cub/send.h:8)", "line 3 calls `s` (cub/send.h:9)"),
+    }
 
 
 def test_a_hang_says_what_each_rank_polls_and_who_wrote_it() -> None:

@@ -76,13 +76,14 @@ __global__ void answer_once(int* words, int time) {
 #define CASE(name) static void name()
 
 // Two kernels on two streams write the same memory.
-static void kernels(bool is_right) {
+template <typename Word>
+void kernels(bool is_right) {
     cudaStream_t a, b;
     cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking);
     cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking);
     cudaEvent_t done;
     cudaEventCreate(&done);
-    int* x;
+    Word* x;
     cudaMalloc(&x, bytes);
     set<<<1, n, 0, a>>>(x, 1);  // expect two_kernels: data-race
     cudaEventRecord(done, a);
@@ -94,8 +95,8 @@ static void kernels(bool is_right) {
     if (is_right) printf("%d\n", last);
     cudaFree(x);
 }
-CASE(two_kernels) { kernels(false); }
-CASE(two_kernels_right) { kernels(true); }
+CASE(two_kernels) { kernels<int>(false); }
+CASE(two_kernels_right) { kernels<int>(true); }
 
 // Memory of one stream, which another one uses: after it is allocated there, and before it is freed.
 static void memory_of_a_stream(bool is_allocated, bool is_used) {

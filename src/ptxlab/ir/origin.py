@@ -49,6 +49,10 @@ class Origins:
             return f"line {own.line} {called[0]}" if called else None
         return f"line {own.line} {', '.join(parts)}{', and ' if called else ''}{''.join(called)}"
 
+    def is_shown_whole(self, span: Span) -> bool:
+        """Whether the line to show for some PTX is its own, not one that calls code of a library."""
+        return self._own(self.frames(span)) in (None, 0)
+
     def caller(self, *spans: Span) -> str:
         """` (called from line 12)`, where lines of PTX are of one line in a function that is inlined."""
         place = self.calling(*spans)

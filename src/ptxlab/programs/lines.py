@@ -18,6 +18,9 @@ _SYSTEM = re.compile(
 )
 _LIBRARY = re.compile(r"^/(usr/)?lib(32|64)?/")  # of the system, which may have lines too
 _MOST = 2000  # addresses in one call of `addr2line`
+_GENERATED = ".cudafe1.cpp"  # of nvcc, which compiles it in place of the source
+_TABLES = re.compile(r"The Directory Table.*\n.*\n((?:  \d.*\n)+)\n The File Name Table.*\n.*\n((?:  \d.*\n)+)")
+_ENTRY = re.compile(r"  \d+\s(?:(\d+)\s)?\(.*?\): (.*)")
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class HostLines:
     folders: Sequence[Path]
     _known: dict[tuple[str, int], tuple[HostLine, ...]] = field(default_factory=dict)
     _sources: dict[str, Source | None] = field(default_factory=dict)
+    _generated: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def read(self, frames: Iterable[Frames]) -> None:
         """Look up all of these at once."""
@@ -63,9 +67,31 @@ class HostLines:
                 re.fullmatch(r"(.*):(\d+|\?)(?: \(discriminator \d+\))?", said[at + 1]) if at + 1 < len(said) else None
             )
             if place is not None and place[2] not in ("?", "0"):
-                found.append(HostLine(place[1], int(place[2]), said[at]))
+                written = place[1] if not place[1].endswith(_GENERATED) else self._written(file).get(place[1], place[1])
+                found.append(HostLine(written, int(place[2]), said[at]))
                 self._known[file, current] = tuple(found)
             at += 2
+
+    def _written(self, program: str) -> dict[str, str]:
+        """The sources of what nvcc has generated: the first files of tables of lines.
+
+        Those are where functions start. `addr2line` of binutils 2.40 names the file that was compiled instead, so that
+        templates, which have a sequence of lines each, are all in that.
+        """
+        if program not in self._generated:
+            tool = on_path("readelf")
+            said = run([tool, "-wl", program], Path("/"), 120).text if tool else ""
+            found = self._generated[program] = {}
+            for tables in _TABLES.findall(said):
+                folders, files = map(_ENTRY.findall, tables)
+                paths = [
+                    str(Path(folders[0][1], folders[int(at)][1], name))
+                    for at, name in files[:2]
+                    if at and int(at) < len(folders)
+                ]
+                if len(paths) == 2:
+                    found[paths[0]] = paths[1]
+        return self._generated[program]
 
     def of(self, frames: Frames) -> HostLine | None:
         """The innermost line of the user's own: not of a header of CUDA or the system, nor of a kernel's stub."""

@@ -30,8 +30,8 @@ def explain_across(races: Sequence[Race]) -> Iterator[Diagnostic]:
     """The races between launches, of each pair of lines one."""
     first: dict[tuple[object, ...], Race] = {}
     for race in races:
-        places = [(party.launch.place, _span(party) or party.instruction) for party in race.parties]
-        lines = frozenset((place.kind, at) for place, at in places if place is not None)
+        places = [(party.launch.place, _span(party) or party.instruction, _hidden(party)) for party in race.parties]
+        lines = frozenset((place.kind, *at) for place, *at in places if place is not None)
         first.setdefault((lines,), race)
     yield from map(_explain, first.values())
 
@@ -57,13 +57,14 @@ def _explain(race: Race) -> Diagnostic:
     others = [] if other is None else [Label(other, before)]
     if other == span:
         text, others = f"{before}, {text}", []
+    hidden = dict.fromkeys(one for party in race.parties if (one := _hidden(party)) is not None)
     found = error(
         "data-race",
         f"unsynchronized: {message}",
         span,
         text,
-        others=[*others, *_host_lines(race)],
-        notes=[_reason(race), *_narrow(race), *replay(race.launch)],
+        others=[*others, *_host_lines(race), *(Label(ptx) for ptx, _ in hidden)],
+        notes=[_reason(race), *_narrow(race), *replay(race.launch), *(calls for _, calls in hidden)],
         helps=list(_helps(race)),
     )
     return replace(found, facts={"accesses": race.facts})
@@ -85,6 +86,16 @@ def _span(party: Party) -> Span | None:
     if place is not None and not place.is_kernel:
         return place.host_line
     return party.launch.shown_at(party.instruction)
+
+
+def _hidden(party: Party) -> tuple[Span, str] | None:
+    """The PTX of an access in code that is not the user's, and how the line that is shown calls it."""
+    ptx = party.launch.span_of(party.instruction)
+    if party.launch.place is None or not party.launch.place.is_kernel or ptx is None:
+        return None
+    origins = party.launch.origins
+    calls = origins.calls(ptx)
+    return None if calls is None or origins.is_shown_whole(ptx) else (ptx, calls)
 
 
 def _does(party: Party) -> str:

@@ -31,7 +31,10 @@ class HostOrder:
         if first is not None and first == second:
             line = _line(first, None)
             return text.format(first=f"the first launch of {line}", second="the second")
-        return text.format(first=_line(first, second), second=_line(second, first))
+        return text.format(
+            first="the first" if first is None else _line(first, second),
+            second="the second" if second is None else _line(second, first),
+        )
 
 
 STREAMS = HostOrder(
@@ -57,10 +60,8 @@ PES = HostOrder(
 )
 
 
-def _line(span: Span | None, beside: Span | None) -> str:
+def _line(span: Span, beside: Span | None) -> str:
     """`line 12`, with the name of the file if the other line is of another one."""
-    if span is None:
-        return "a line without a number"
     line = span.source.position(span.start)[0]
     is_same = beside is None or beside.source.name == span.source.name
     return f"line {line}" if is_same else f"line {line} of {PurePath(span.source.name).name}"
