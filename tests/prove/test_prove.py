@@ -235,6 +235,10 @@ def test_command_line(tmp_path: Path) -> None:
     results = json.loads(found.output)["runs"][0]["results"]
     places = [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in results]
     assert places == [42, 43, 45]
+    example = ["--grid", "4", *(word for one in (*["f32[1000]"] * 3, "1000") for word in ("--arg", one))]
+    found = CliRunner().invoke(command_line, [*given, *example])
+    assert found.exit_code == 0, found.output
+    assert found.output.count(") == n (from the example launch)") == 3
     found = CliRunner().invoke(command_line, [*given, "--assume", "oops"])
     assert found.exit_code == 2
     assert "`oops`" in found.output

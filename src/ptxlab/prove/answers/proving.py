@@ -533,7 +533,9 @@ def _example(kernel: ir.Function, args: Sequence[object], grid: tuple[int, int, 
     for parameter, value in zip(kernel.parameters, args, strict=False):
         if isinstance(value, (bool, np.bool_)):
             continue
-        if isinstance(value, (int, np.integer)):
+        if isinstance(value, bytes) and is_integer(parameter):  # a number of the command line
+            numbers[parameter.title] = int.from_bytes(value, "little", signed=True)
+        elif isinstance(value, (int, np.integer)):
             numbers[parameter.title] = int(value)
         elif hasattr(value, "shape") and hasattr(value, "dtype") and value.shape:
             array = np.asarray(value)
