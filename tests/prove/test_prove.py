@@ -37,6 +37,7 @@ GALLERY = [
     pytest.param("layer_norm", ROW, "read once", marks=BULK),
     pytest.param("transpose", {"rows": 33, "columns": 70, "type": "f32"}, "elements", marks=BULK),
     pytest.param("reduction", {"n": 5003, "type": "f32"}, "last block", marks=BULK),
+    pytest.param("sgemm", {"m": 1, "n": 1, "k": 1}, "naive", marks=BULK),
 ]
 
 
