@@ -39,8 +39,13 @@ def _last(r: Random) -> list[str]:
     stored = _store(r, "%g" if is_of_all else "%b")
     early = not is_of_all and r.random() < 0.5
     drawn, is_by_one = _draw(r, "%k1", 1)
+    is_fenced = is_of_all and r.random() < 0.5  # by each thread, and perhaps not by the one that draws
+    if is_fenced and r.random() < 0.8:
+        drawn = [one for one in drawn if one.startswith("atom")]
     if is_of_all or not early:
         found += stored
+        if is_fenced:
+            found.append(_mostly(r, r.choice(FENCES[1:]), "", "fence.acq_rel.gpu;", "membar.cta;"))
         if is_of_all:
             found.append(_mostly(r, "bar.sync 0;", "", "fence.acq_rel.gpu;"))
     found.append("@%p0 bra drawn;")
@@ -59,6 +64,8 @@ def _last(r: Random) -> list[str]:
     found.append(
         f"add.u32 %k2, %k1, %k1;\n    mov.u32 %r5, {wanted};\n    ld.shared.u32 %r4, [tile];\n    {test}\n    @%p3 ret;"
     )
+    if is_fenced:
+        found.append(_mostly(r, r.choice(FENCES[1:]), "", "fence.acq_rel.gpu;", "membar.cta;"))
     count = "%m" if not is_of_all else "%r6"
     found.append("mul.lo.u32 %r6, %m, 8;\n    mov.u32 %k0, %t;\nagain:")
     found.append(f"setp.ge.u32 %p4, %k0, {_mostly(r, count, '%n')};\n    @%p4 bra over;")

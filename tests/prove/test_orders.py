@@ -180,7 +180,7 @@ def test_no_mutant_is_proved(text: str, change: tuple[str, str]) -> None:
     assert found.level == "not-proved", str(found)
 
 
-BUTTERFLY = """mad.wide.u32 %d1, %t, 4, %x;
+BUTTERFLY = """mov.u32 %r10, 1; mov.u32 %r11, 31; mov.u32 %r12, -1; mad.wide.u32 %d1, %t, 4, %x;
 ld.global.u32 %r1, [%d1];
 shfl.sync.bfly.b32 %r2, %r1, 16, 31, -1;
 add.u32 %r1, %r1, %r2;
@@ -206,6 +206,14 @@ BUTTERFLIES = [
     (("add.u32 %r7, %r1, %r6;", "add.u32 %r7, %r1, %r6; add.u32 %r7, %r7, %t;"), "counterexample"),
     (("shfl.sync.bfly.b32 %r5, %r1,", "shfl.sync.bfly.b32 %r5, %r2,"), "counterexample"),
     (("shr.u32 %r9, %t, 5;", "shr.u32 %r9, %t, 6;"), "counterexample"),
+    (
+        (
+            "%r6, %r1, 1, 31, -1;\nadd.u32 %r7, %r1",
+            "%r6|%p1, %r1, %r10, %r11, %r12;\nmov.b32 %r13, %r1;\nmov.b32 %r6, %r6;\nadd.u32 %r7, %r13",
+        ),
+        "proved",
+    ),  # as nvcc writes it
+    (("%r6, %r1, 1, 31, -1;", "%r6|%p1, %r1, %r10, %r10, %r12;"), "counterexample"),
 ]
 
 

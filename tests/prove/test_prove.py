@@ -37,6 +37,7 @@ GALLERY = [
     pytest.param("layer_norm", ROW, "read once", marks=BULK),
     pytest.param("transpose", {"rows": 33, "columns": 70, "type": "f32"}, "elements", marks=BULK),
     pytest.param("reduction", {"n": 5003, "type": "f32"}, "last block", marks=BULK),
+    pytest.param("sgemm", {"m": 1, "n": 1, "k": 1}, "naive", marks=BULK),
 ]
 
 
@@ -235,6 +236,10 @@ def test_command_line(tmp_path: Path) -> None:
     results = json.loads(found.output)["runs"][0]["results"]
     places = [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in results]
     assert places == [42, 43, 45]
+    example = ["--grid", "4", *(word for one in (*["f32[1000]"] * 3, "1000") for word in ("--arg", one))]
+    found = CliRunner().invoke(command_line, [*given, *example])
+    assert found.exit_code == 0, found.output
+    assert found.output.count(") == n (from the example launch)") == 3
     found = CliRunner().invoke(command_line, [*given, "--assume", "oops"])
     assert found.exit_code == 2
     assert "`oops`" in found.output

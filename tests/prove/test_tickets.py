@@ -27,6 +27,11 @@ over: mul.wide.u32 %d5, %t, 4; add.u64 %d5, %d4, %d5; st.global.u32 [%d5], %r8;
 @%p1 ret; mov.b32 %r9, 0;
 """
 RESET = "st.global.u32 [%d2], %r9;"
+# A thread that does not draw stores: fences of all threads are before the barrier that the draw is after.
+FENCED = [(f"setp.ne.u32 %p1, %t, 0; @%p1 bra both;\n{STORE} fence.acq_rel.gpu;\n",
+           f"setp.eq.u32 %p6, %t, 5; {STORE.replace('st.', '@%p6 st.')} fence.sc.gpu; bar.sync 0;\n"
+           "setp.ne.u32 %p1, %t, 0; @%p1 bra both;\n"),
+          ("fence.acq_rel.gpu;\nsetp", "setp"), ("both: bar.sync 0;", "both: bar.sync 0; membar.gl;")]  # fmt: skip
 ADD = ("inc.u32 %r4, [%d2], %r3", "add.u32 %r4, [%d2], 1")
 RIGHT = {
     "inc": [],
@@ -37,6 +42,8 @@ RIGHT = {
     "release and acquire": [("fence.acq_rel.gpu;", ""), ("relaxed", "acq_rel")],
     "at least": [("setp.eq.u32 %p2", "setp.ge.u32 %p2")],
     "a limit above": [("inc.u32 %r4, [%d2], %r3", "inc.u32 %r4, [%d2], %r2")],
+    "fences of all threads": FENCED,
+    "one fence before a barrier": [*FENCED, ("both: bar.sync 0; membar.gl;", "both: membar.gl; bar.sync 0;")],
 }  # fmt: skip
 WRONG = {
     "nothing is released": [("fence.acq_rel.gpu;\natom", "atom")],
@@ -57,6 +64,12 @@ WRONG = {
         ("fence.acq_rel.gpu;\nsetp", "atom.acq_rel.gpu.global.add.u32 %r5, [%d3], 1;\nsetp")],
     "read as memory that does not change": [("ld.global.u32 %r9", "ld.global.nc.u32 %r9")],
     "no barrier": [("bar.sync 0;", "")],
+    "fences of all threads that release only": [*FENCED, ("fence.sc", "fence.acq_rel")],
+    "fences of all threads that acquire only": [*FENCED, ("membar.gl", "fence.acq_rel.gpu")],
+    "fences of all threads for the block": [*FENCED, ("membar.gl", "membar.cta")],
+    "no barrier after the first fence": [*FENCED, ("fence.sc.gpu; bar.sync 0;", "fence.sc.gpu;")],
+    "fences of all threads after the draw": [*FENCED, ("fence.sc.gpu; bar.sync 0;", "bar.sync 0;"),
+                                             ("both:", "both: fence.sc.gpu;")],
     "reset by each": [ADD, ("both: bar.sync 0;", f"mov.b32 %r9, 0; {RESET} both: bar.sync 0;")],
     "reset by one that is not the last": [ADD, ("both: bar.sync 0;",
         f"setp.ne.u32 %p5, %r4, 1; mov.b32 %r9, 0; @!%p5 {RESET} both: bar.sync 0;")],

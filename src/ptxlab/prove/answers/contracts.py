@@ -219,26 +219,27 @@ _EMPTY = Space()
 
 
 def length_guesses(name: str, example: Example, block: tuple[int, int, int]) -> Iterator[str]:
-    """What the length of an array may be a product of: sizes above 1, the grid, any sizes."""
+    """What the length of an array may be a product of: sizes above 1, the grid, any sizes; without a factor first."""
     length = example.lengths[name]
-    sizes = {one: value for one, value in example.numbers.items() if value > 1}
+    numbers = dict(sorted(example.numbers.items()))
+    sizes = {one: value for one, value in numbers.items() if value > 1}
     blocks = {f"grid.{axis}": extent for axis, extent in zip(AXES, example.grid, strict=True)}
     threads = prod(block)
-    pools = [sizes, sizes | {one: extent for one, extent in blocks.items() if extent > 1 or one == "grid.x"}]
-    pools.append({one: value for one, value in example.numbers.items() if value > 0} | {"grid.x": blocks["grid.x"]})
+    several = sizes | {one: extent for one, extent in blocks.items() if extent > 1 or one == "grid.x"}
+    pools = [sizes, dict(sorted(several.items()))]
+    pools.append({one: value for one, value in numbers.items() if value > 0} | {"grid.x": blocks["grid.x"]})
     seen = {f"len({name}) == {length}"}
     for pool in pools:
-        for count in range(1, MOST_FACTORS + 1):
-            for chosen in combinations_with_replacement(sorted(pool), count):
-                product = prod(pool[one] for one in chosen)
-                if product and length % product == 0:
-                    factor = length // product
-                    if factor != 1 and (pool is sizes or factor % threads) and factor > 64:
-                        continue
-                    text = f"len({name}) == " + " * ".join([*([str(factor)] if factor != 1 else []), *chosen])
-                    if text not in seen:
-                        seen.add(text)
-                        yield text
+        ways = [(length // product, chosen) for count in range(1, MOST_FACTORS + 1)
+                for chosen in combinations_with_replacement(pool, count) if chosen.count("grid.x") < 2
+                and (product := prod(pool[one] for one in chosen)) and length % product == 0]  # fmt: skip
+        for factor, chosen in sorted(ways, key=lambda one: (one[0] != 1, len(one[1]), len(one[1]) - len(set(one[1])))):
+            if factor > 64 and (pool is sizes or factor % threads):
+                continue
+            text = f"len({name}) == " + " * ".join([*([str(factor)] if factor != 1 else []), *chosen])
+            if text not in seen:
+                seen.add(text)
+                yield text
 
 
 def longer_guesses(name: str, example: Example) -> Iterator[str]:

@@ -408,6 +408,9 @@ class Proving:
         proof = self.proof
         said, sizes = self._said(), proof.objects.sizes
         codes = WRONG if said >= set(sizes) else UNORDERED  # of an array of any length, an index is outside
+        instructions = proof.execution.facts.instructions
+        floats = {place[0].name for one in proof.objects.accesses if ".f" in instructions[one.at].opcode.text
+                  and (place := proof.objects.located(one)) is not None} & sizes.keys()  # fmt: skip
         before = dict(proof.questions.ranges)
         try:
             for scale in SCALES:
@@ -416,7 +419,7 @@ class Proving:
                 asked = [one for one in open if one.again is not None][:MOST_REPLAYS]
                 models = [one.again(PATIENT // 3) for one in asked if one.again is not None and not self.clock.is_over]
                 for model in (one for one in models if one is not None):
-                    found = replay(self.kernel, self.block, self.shared, self.cluster, model, sizes, said,
+                    found = replay(self.kernel, self.block, self.shared, self.cluster, model, sizes, floats, said,
                                    contents_of([*self.assume, *self.rooms]), codes, self.clock.left)  # fmt: skip
                     if found is not None:
                         return found
@@ -533,7 +536,9 @@ def _example(kernel: ir.Function, args: Sequence[object], grid: tuple[int, int, 
     for parameter, value in zip(kernel.parameters, args, strict=False):
         if isinstance(value, (bool, np.bool_)):
             continue
-        if isinstance(value, (int, np.integer)):
+        if isinstance(value, bytes) and is_integer(parameter):  # a number of the command line
+            numbers[parameter.title] = int.from_bytes(value, "little", signed=True)
+        elif isinstance(value, (int, np.integer)):
             numbers[parameter.title] = int(value)
         elif hasattr(value, "shape") and hasattr(value, "dtype") and value.shape:
             array = np.asarray(value)

@@ -6,7 +6,7 @@ An alarm that does not replay is not shown as one: the solver's threads may be i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,9 +46,13 @@ def is_ruled_out(one: Diagnostic, codes: frozenset[str] = WRONG) -> bool:
 
 def replay(
     kernel: ir.Function, block: tuple[int, int, int], shared: int, cluster: tuple[int, int, int], model: Any,
-    sizes: Mapping[str, int], said: set[str], contents: Mapping[str, int], codes: frozenset[str], timeout: float,
+    sizes: Mapping[str, int], floats: set[str], said: set[str], contents: Mapping[str, int], codes: frozenset[str],
+    timeout: float,
 ) -> Counterexample | None:  # fmt: skip
-    """A run of the launch that a model describes, with what arrays hold at some places, if it goes wrong."""
+    """A run of the launch that a model describes, with what arrays hold at some places, if it goes wrong.
+
+    Arrays of `floats` are accessed as such.
+    """
     values = {str(one): model[one].as_long() for one in model if z3.is_int_value(model[one])}
     grid = tuple(max(1, values.get(f"%nctaid.{axis}", 1)) for axis in "xyz")
     numbers = {one.title: values.get(one.title, 1) for one in kernel.parameters if one.title not in sizes}
@@ -60,12 +64,13 @@ def replay(
     for word, value in contents.items():
         name, _, index = word.removesuffix("]").rpartition("[")
         held[name].append((slice(None) if index == ":" else slice(int(index), int(index) + 1), value))
-    for fill in _fills():
+    for filled in (set(sizes), *([floats] if floats not in (set(), set(sizes)) else []), set[str]()):
         args: list[Any] = []
         for parameter in kernel.parameters:
             if parameter.dimensions:
                 return None  # a struct
             if parameter.title in sizes:
+                fill = _floats if parameter.title in filled else _integers
                 args.append(fill(lengths[parameter.title], sizes[parameter.title]))
                 for part, value in held.get(parameter.title, ()):
                     args[-1][part] = value
@@ -81,19 +86,16 @@ def replay(
     return None
 
 
-def _fills() -> Iterator[Any]:
-    """Ways to fill arrays: no element twice, as floats and as small integers."""
+def _floats(length: int, size: int) -> Any:
+    """Elements for an array, none of them twice."""
+    if size == 4:
+        return (np.random.default_rng(0).random(length, np.float32) + 1).view(np.uint32)
+    return np.random.default_rng(0).integers(1, 100, length).astype(_UNSIGNED.get(size, np.uint8))
 
-    def floats(length: int, size: int) -> Any:
-        if size == 4:
-            return (np.random.default_rng(0).random(length, np.float32) + 1).view(np.uint32)
-        return np.random.default_rng(0).integers(1, 100, length).astype(_UNSIGNED.get(size, np.uint8))
 
-    def integers(length: int, size: int) -> Any:
-        return (np.arange(length) % 7).astype(_UNSIGNED.get(size, np.uint8))
-
-    yield floats
-    yield integers
+def _integers(length: int, size: int) -> Any:
+    """Small elements, as indices are."""
+    return (np.arange(length) % 7).astype(_UNSIGNED.get(size, np.uint8))
 
 
 _UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}

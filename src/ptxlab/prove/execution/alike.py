@@ -117,13 +117,15 @@ class Alike:
             return ((at, register),) * self.count
         if [one.kind for one in e.accesses] == ["load"] and not e.converges:
             return self._loaded(at, writes.index(register)) or own
-        if e.accesses or len(writes) != 1 or (e.converges and not is_shuffle):
-            return own
+        if e.accesses or writes[0] != register or ((len(writes) > 1 or e.converges) and not is_shuffle):
+            return own  # the second result of a shuffle is whether its lane is there
         if is_shuffle:
             distance = self._distance(at, match)
             given = self._read(at, instruction.operands[1])
             return tuple(given[thread ^ distance] for thread in range(self.count)) if distance else own
         parts = [self._read(at, one) for one in instruction.operands[1:]]
+        if self.facts.operation(at) is Operation.COPY and len(parts) == 1:
+            return parts[0]  # also as another type: floats are exchanged as bits
         if self.facts.operation(at) in COMMUTATIVE and len(parts) == 2:
             numbers = [(self._number(a), self._number(b)) for a, b in zip(*parts, strict=True)]
             parts = [tuple(min(pair) for pair in numbers), tuple(max(pair) for pair in numbers)]
@@ -152,8 +154,8 @@ class Alike:
     def _distance(self, at: int, match: Match) -> int:
         """The bit in which the numbers of lanes differ that exchange values; 0 if it is not a butterfly of a warp."""
         instruction = self.facts.instructions[at]
-        numbers = [one.value for one in instruction.operands[2:] if isinstance(one, ir.Immediate)]
-        if match.candidate.modifiers.mode != "bfly" or len(numbers) != 3:
+        given = [self.facts.symbolic(at, one) for one in instruction.operands[2:]]
+        if match.candidate.modifiers.mode != "bfly" or not all(one.is_constant for one in given):
             return 0
-        bit, clamp, mask = numbers
+        bit, clamp, mask = (one.constant for one in given)
         return bit if clamp == LANES and mask & WHOLE == WHOLE and 0 < bit <= LANES and not bit & (bit - 1) else 0

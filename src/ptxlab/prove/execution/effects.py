@@ -17,7 +17,7 @@ from ptxlab.prove.terms.terms import UNSIGNED, Symbol, is_certain, without_rank
 from .alike import Alike
 from .asynchronous import Asynchronous
 from .registers import UNCHANGED, Registers, stored_words
-from .segments import Access, Draw, Handed, Here, Notes, Segment, Store, UnsupportedError, joined
+from .segments import RESULT, Access, Draw, Handed, Here, Notes, Segment, Store, UnsupportedError, joined
 from .threads import Threads
 
 VISIBLE = ("shared", "global", "const")  # to all threads of a block
@@ -121,7 +121,7 @@ class Effects:
         operand = self.operand(here, "b", unsigned)
         assert operand is not None
         is_one = self._threads.mask(access.path)[0].bit_count() == 1 and terms.ranks == 1
-        sum = Symbol("the result of an atomic operation", self.notes.lines[here.at], here.loops, is_one)
+        sum = Symbol(RESULT, self.notes.lines[here.at], here.loops, is_one)
         value, first = terms.symbol(sum, unsigned), self._handed(here, access) if access.space == "shared" else None
         first = terms.content(access.address, unsigned) if first is None else first
         is_addition = operation == "add"

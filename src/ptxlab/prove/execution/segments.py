@@ -13,6 +13,7 @@ from ptxlab.prove.terms.terms import Loop, Symbol
 Path = tuple[Linear, ...]
 State = dict[int, Linear]
 INITIALIZE, ARRIVE = "initialize", "arrive"  # kinds of accesses to mbarriers; a wait is a load
+RESULT = "the result of an atomic operation"  # of which nothing is known but what `tickets` shows
 
 
 class UnsupportedError(Exception):

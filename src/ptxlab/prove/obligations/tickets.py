@@ -5,6 +5,10 @@ before its own. So no two have shares of that sum in common: a result is drawn o
 comes after the other, and observes it through those in between: what the one's thread did before it, and released, is
 before what the other's thread does after it, and acquired. A thread whose sum is that of all others comes last.
 
+Between threads of one block barriers may be in place of the order in a thread: where they are between the draw and a
+fence, that fence has to be a `fence.sc`, on both sides. If the later one came first in the order of these fences, what
+is after it would come before the earlier draw, which is the earlier one for all that it was observed.
+
 That is so of a counter which nothing else writes, but, once it has the last sum, the thread that sets it anew.
 """
 
@@ -30,6 +34,7 @@ from ptxlab.prove.theories.lemmas import products, quotients
 from ptxlab.prove.theories.solver import z3
 
 BEFORE, AFTER = "before", "after"  # a draw of its block, and what it releases or acquires
+FENCED_BEFORE, FENCED_AFTER = "fenced before", "fenced after"  # the same, with a `fence.sc` of any of the threads
 DRAWS, DRAWN = "draws", "drawn"  # the draw itself, and what is after it in the order of its block
 WIDE = ("gpu", "sys")  # scopes with the threads of all blocks
 
@@ -75,13 +80,28 @@ class CounterPlaces:
         """What is known of an access and a draw that is in no loop."""
         fences = [one for one in self.points if one is own or (one.draw is None and not one.segment.loops)]
         fences = [one for one in fences if any(map(_is_wide, one.orders))]
+        strict = [one for one in fences if any(map(_is_sc, one.orders)) and self._holds(one.path, access.path)]
         releases = [one for one in fences if any(map(_releases, one.orders)) and self._is_before(one, own)
                     and (one is own or set(one.path) <= set(own.path))]  # fmt: skip
         acquires = [one for one in fences if any(map(_acquires, one.orders)) and self._is_before(own, one)]
-        if any(self._comes_before(access, one, draw) for one in releases):
+        before = [one for one in releases if self._comes_before(access, one, draw)]
+        after = [one for one in acquires if draw.is_read and self._comes_after(access, one, draw)]
+        if before:
             yield BEFORE
-        if draw.is_read and any(self._comes_after(access, one, draw) for one in acquires):
+        if after:
             yield AFTER
+        if any(any(map(_is_sc, one.orders)) for one in before) or (
+            self.has_drawn(draw, access.path, access.segment)
+            and any(not self._follows(access, one) and self.paths.is_synchronized(one.segment, own.segment)
+                    for one in strict)
+        ):  # fmt: skip
+            yield FENCED_BEFORE
+        if any(any(map(_is_sc, one.orders)) for one in after) or (
+            draw.is_read and self.has_drawn(draw, access.path, access.segment)
+            and any(self._follows(access, one) and self.paths.is_synchronized(own.segment, one.segment)
+                    for one in strict)
+        ):  # fmt: skip
+            yield FENCED_AFTER
         if self._comes_after(access, own, draw):
             yield DRAWN
 
@@ -91,10 +111,15 @@ class CounterPlaces:
             return one.number <= other.number
         return other.segment in self.paths.after(one.segment)
 
+    def _follows(self, access: Access, point: Point) -> bool:
+        """Whether an access may come after a point that is in no loop; then each time, of a thread that is at both."""
+        if access.segment is point.segment:
+            return access.passed >= point.number
+        return access.segment in self.paths.after(point.segment)
+
     def _comes_before(self, access: Access, point: Point, draw: Draw) -> bool:
         """Whether an access is before a point, in the thread or by a barrier, and its block then draws."""
-        follows = access.segment in self.paths.after(point.segment)
-        if access.passed >= point.number if access.segment is point.segment else follows:
+        if self._follows(access, point):
             return False
         return self.has_drawn(draw, access.path, access.segment) and (
             self._is_own(draw, access) or self.paths.is_synchronized(access.segment, point.segment)
@@ -102,8 +127,7 @@ class CounterPlaces:
 
     def _comes_after(self, access: Access, point: Point, draw: Draw) -> bool:
         """Whether an access is after a point that its block has passed, in the thread or by a barrier."""
-        follows = access.segment in self.paths.after(point.segment)
-        if not follows or (access.segment is point.segment and access.passed < point.number):
+        if not self._follows(access, point):
             return False
         if not self._is_done(draw, point.path, access.path) or not self.has_drawn(draw, access.path, access.segment):
             return False
@@ -292,7 +316,8 @@ def _is_ordered(one: Group, draw: Draw, other: Group, drawn: Draw) -> bool:
         return False  # it may read what was there before, whatever the order is
     earlier = {place for each, place in one.first.places if each is draw}
     later = {place for each, place in other.first.places if each is drawn}
-    return (BEFORE in earlier and AFTER in later) or (DRAWS in earlier and DRAWN in later)
+    ways = ((BEFORE, AFTER), (FENCED_BEFORE, FENCED_AFTER), (DRAWS, DRAWN))
+    return any(before in earlier and after in later for before, after in ways)
 
 
 def _word(object: Object, offset: Linear, draw: Draw) -> str:
@@ -307,6 +332,10 @@ def _is_wide(order: str) -> bool:
 
 def _releases(order: str) -> bool:
     return order.partition(".")[0] in ("release", "acq_rel", "sc")
+
+
+def _is_sc(order: str) -> bool:
+    return order.partition(".")[0] == "sc"
 
 
 def _acquires(order: str) -> bool:

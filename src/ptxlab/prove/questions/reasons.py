@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxlab.flow.expressions import Linear
-from ptxlab.prove.execution.segments import Access
+from ptxlab.flow.steps import PREDICATE
+from ptxlab.prove.execution.segments import RESULT, Access
 from ptxlab.prove.terms.terms import Symbol, leaves
 
 from .objects import Object
@@ -15,7 +16,9 @@ def why(status: str, values: Sequence[Linear], object: Object | None) -> tuple[s
     """Why something is not shown, and what would help."""
     symbols = _symbols(values)
     if symbols:
-        return f"it depends on {symbols[0]}", ""
+        is_index = any(one.startswith(RESULT) for one in _symbols([one for one in values if one.type != PREDICATE]))
+        help = "compare the result itself with a limit: what is computed of it may wrap around" if is_index else ""
+        return f"it depends on {symbols[0]}", help
     if status == "unknown":
         return "the solver did not decide it in its time", "raise `--timeout`, or say more with `--assume`"
     if object is not None and object.bytes is None:
