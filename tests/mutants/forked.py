@@ -24,6 +24,7 @@ import resource
 import shutil
 import signal
 import sys
+import tempfile
 import time
 import types
 from collections import deque
@@ -112,6 +113,7 @@ class Judge:
         self.options, self.drawn = options, drawn
         self.end = time.monotonic() + options.seconds
         self.out = Path(options.out)
+        self.scratch = Path(tempfile.mkdtemp(prefix="mutants-"))
         self.passing: dict[tuple[str, bool], bool] = {}  # tests in a child without a change, with a cache or not
         self.tasks: deque[Task] = deque()
         self.children = 0
@@ -133,16 +135,16 @@ class Judge:
         for one in mutants:
             if not one.outcome:
                 self._conclude(one, FIRST_PASSED if one.left() else "survived")
+        shutil.rmtree(self.scratch)
         return True
 
     def _prepare(self) -> None:
         """Make what all children have: the modules, and the runtime with its mutants."""
-        cache = self.out / "cache"  # of this process alone: machine code of kernels has addresses of its memory
-        shutil.rmtree(cache, ignore_errors=True)
+        cache = self.scratch / "cache"  # of this process alone: machine code of kernels has addresses of its memory
         cache.mkdir(mode=0o700)
         for answers in Path(os.environ["PTXLAB_CACHE"]).glob("answers.sqlite*"):  # of ptxas
             shutil.copy(answers, cache)
-        os.environ["PTXLAB_CACHE"] = str(cache.resolve())
+        os.environ["PTXLAB_CACHE"] = str(cache)
         for file in self.sources:
             import_module(".".join(Path(file).with_suffix("").parts[1:]).removesuffix(".__init__"))
         gc.unfreeze()  # so that `gc.get_objects` has what was there when tests were collected
@@ -199,7 +201,7 @@ class Judge:
                 mutants = [one for one in task.mutants if not one.outcome]
                 if mutants:
                     self.children += 1
-                    said = self.out / f"{self.children}.txt"
+                    said = self.scratch / f"{self.children}.txt"
                     running[self._start(mutants, task.tests, said)] = Task(mutants, task.tests, task.answers), said
                 elif task.answers:
                     self._answer(task.answers)
@@ -266,7 +268,7 @@ class Judge:
         """Whether a test passes in a child without any change."""
         key = test, site.file in of_kernels()
         if key not in self.passing:
-            said = self.out / "0.txt"
+            said = self.scratch / "0.txt"
             os.waitpid(self._start([], [test], said, is_cached=not key[1]), 0)
             self.passing[key] = _taken(said)[-1:] == ["passed"]
         return self.passing[key]
