@@ -29,7 +29,7 @@ import time
 import types
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,7 @@ class Task:
     mutants: list[Mutant]
     tests: list[str]
     answers: Question | None = None
+    without: tuple[str, bool] | None = None  # no change is made: which test it is, and whether there is a cache
 
 
 class Judge:
@@ -115,6 +116,7 @@ class Judge:
         self.out = Path(options.out)
         self.scratch = Path(tempfile.mkdtemp(prefix="mutants-"))
         self.passing: dict[tuple[str, bool], bool] = {}  # tests in a child without a change, with a cache or not
+        self.unsure: dict[tuple[str, bool], list[tuple[Mutant, str]]] = {}  # what became of mutants, if they do
         self.tasks: deque[Task] = deque()
         self.children = 0
 
@@ -198,11 +200,11 @@ class Judge:
         while running or (self.tasks and time.monotonic() < self.end):
             while self.tasks and len(running) < self.options.processes and time.monotonic() < self.end:
                 task = self.tasks.popleft()
-                mutants = [one for one in task.mutants if not one.outcome]
-                if mutants:
+                task = replace(task, mutants=[one for one in task.mutants if not one.outcome])
+                if task.mutants or task.without:
                     self.children += 1
                     said = self.scratch / f"{self.children}.txt"
-                    running[self._start(mutants, task.tests, said)] = Task(mutants, task.tests, task.answers), said
+                    running[self._start(task, said)] = task, said
                 elif task.answers:
                     self._answer(task.answers)
             if running:
@@ -215,8 +217,13 @@ class Judge:
     def _ended(self, task: Task, said: list[str], status: int) -> None:
         """Draw conclusions from what a child has said."""
         last = said[-1] if said else ""
-        if last.startswith("judge: "):  # a mistake of this program: what it ran does not count
-            print(last, flush=True)
+        if task.without:
+            self.passing[task.without] = last == "passed"
+            for one, outcome in self.unsure.pop(task.without):
+                self._decide(one, outcome, task.without)
+            return
+        if last.startswith("judge: ") or not said:  # a mistake of this program: what it ran does not count
+            print(last or f"a child ended with {status}", flush=True)
             return
         if last in ("imported", "no program", "refused"):
             (one,) = task.mutants
@@ -234,16 +241,28 @@ class Judge:
         if passed:
             with (self.out / "passed.jsonl").open("a") as file:
                 file.write(json.dumps({"mutants": [one.number for one in task.mutants], "tests": passed}) + "\n")
-        if by and not task.answers:
+        if by and len(task.mutants) == 1 and len(started) == 1:  # in a child of its own
+            (one,) = task.mutants
+            one.passed.add(by)  # or, if it fails without any change, nothing is known of it
+            key = by, one.site.file not in of_kernels()
+            self._decide(one, "endless" if is_late else "killed" if last == "failed" else "crashed", key)
+            if task.tests[1:]:
+                self.tasks.append(Task(task.mutants, task.tests[1:]))
+        elif by:
             question = Question(Task(task.mutants, task.tests[len(started) :]), len(task.mutants))
             self.tasks.extendleft(Task([one], [by], question) for one in task.mutants)
-        elif by:
-            (one,) = task.mutants
-            if self._passes(by, one.site):
-                self._conclude(one, "endless" if is_late else "killed" if last == "failed" else "crashed", by)
-            one.passed.add(by)  # of a test that fails without any change, nothing is known
         if task.answers:
             self._answer(task.answers)
+
+    def _decide(self, one: Mutant, outcome: str, key: tuple[str, bool]) -> None:
+        """A test noticed a mutant, if it passes in a child without any change."""
+        if key in self.passing:
+            if self.passing[key] and not one.outcome:
+                self._conclude(one, outcome, key[0])
+            return
+        if key not in self.unsure:
+            self.tasks.appendleft(Task([], [key[0]], without=key))
+        self.unsure.setdefault(key, []).append((one, outcome))
 
     def _answer(self, question: Question) -> None:
         """One of the mutants that a test was asked for is decided."""
@@ -264,17 +283,8 @@ class Judge:
             file.write(json.dumps(record) + "\n")
         print(one.number, outcome, site.file, site.line, by, flush=True)
 
-    def _passes(self, test: str, site: Site) -> bool:
-        """Whether a test passes in a child without any change."""
-        key = test, site.file in of_kernels()
-        if key not in self.passing:
-            said = self.scratch / "0.txt"
-            os.waitpid(self._start([], [test], said, is_cached=not key[1]), 0)
-            self.passing[key] = _taken(said)[-1:] == ["passed"]
-        return self.passing[key]
-
-    def _start(self, mutants: list[Mutant], tests: list[str], said: Path, *, is_cached: bool = True) -> int:
-        """A child that runs tests with the changes of these mutants, and writes what comes of it."""
+    def _start(self, task: Task, said: Path) -> int:
+        """A child that runs tests with the changes of mutants, and writes what comes of it."""
         sys.stdout.flush()
         process = os.fork()
         if process:
@@ -283,7 +293,7 @@ class Judge:
         try:
             with said.open("w", buffering=1) as file:
                 try:
-                    self._judge(mutants, tests, lambda text: print(text, file=file), is_cached)
+                    self._judge(task, lambda text: print(text, file=file))
                 except BaseException as problem:
                     print(f"judge: {problem!r}", file=file)
                     raise
@@ -291,7 +301,7 @@ class Judge:
         finally:
             os._exit(status)
 
-    def _judge(self, mutants: list[Mutant], tests: list[str], say: Callable[[str], object], is_cached: bool) -> None:
+    def _judge(self, task: Task, say: Callable[[str], object]) -> None:
         """In the child: make the changes, and run tests until one fails."""
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -301,12 +311,13 @@ class Judge:
         faulthandler.disable()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-        if not is_cached or any(one.site.file in of_kernels() for one in mutants):
+        is_cached = task.without[1] if task.without else task.mutants[0].site.file not in of_kernels()
+        if not is_cached:
             os.environ["PTXLAB_CACHE"] = ""
-        if not self._change(mutants, say):
+        if not self._change(task.mutants, say):
             return
         watching = _Watching()
-        items = [self.items[test] for test in tests]
+        items = [self.items[test] for test in task.tests]
         for item in items[:1]:
             item.config.pluginmanager.register(watching)
         for item, following in zip(items, (*items[1:], None), strict=False):
@@ -315,7 +326,8 @@ class Judge:
             signal.alarm(max(1, min(WAITING, int(self.end + GRACE - time.monotonic()))))
             say(f"started {item.nodeid}")
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if watching.failed:
+            refused = self.switched.refused.intersection(one.number for one in task.mutants)  # by what it translated
+            if watching.failed or refused:
                 say("failed")
                 return
         say("passed")
