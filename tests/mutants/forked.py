@@ -45,8 +45,8 @@ from tests.mutants.trees import MEMORY, ROOT, of_kernels
 LONGEST = 20  # CPU seconds of one test, most of which take less than one
 MOST = 400  # of a child
 WAITING = 90  # seconds of one test, by the clock: it may wait for what never comes
-GROUP = 12  # mutants that are judged together
-PIECE = 20  # seconds of tests that one child runs for a group
+GROUP = 16  # mutants that are judged together
+PIECE = 60  # seconds of tests that one child runs for a group
 GRACE = 10  # seconds after the end, in which children come to theirs
 
 
