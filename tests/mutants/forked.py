@@ -150,11 +150,13 @@ class Judge:
         for file in self.sources:
             import_module(".".join(Path(file).with_suffix("").parts[1:]).removesuffix(".__init__"))
         gc.unfreeze()  # so that `gc.get_objects` has what was there when tests were collected
+        self.loaded = Loaded()
         from tests.mutants.switched import Switched, install_runtime
 
         self.switched = Switched(self.drawn)
         self.switched.install()
         install_runtime(False, True)
+        gc.freeze()
 
     def _open(self) -> Iterator[Mutant]:
         """The mutants that are not judged yet."""
@@ -344,14 +346,14 @@ class Judge:
                 str(ROOT / file): (source, one.site.apply(source))
                 for one, (file, source) in zip(mutants, sources, strict=True)
             }
-            changed = swap(changes)
+            changed = self.loaded.swap(changes)
         except SyntaxError:
             say("no program")
             return False
         if changed != changes.keys():
             say("imported")
             return False
-        forget()
+        self.loaded.forget()
         return True
 
 
@@ -364,20 +366,37 @@ class _Watching:
         self.failed = self.failed or report.failed
 
 
-def swap(changes: dict[str, tuple[bytes, bytes]]) -> set[str]:
-    """Put the code of changed functions of files in place of the old, wherever they are; in which files."""
-    new: dict[tuple[str, str, int], types.CodeType] = {}
-    for file, (before, after) in changes.items():
-        old, found = _codes(compile(before, file, "exec")), _codes(compile(after, file, "exec"))
-        new.update(((file, *key), found[key]) for key in old if key in found and old[key] != found[key])
-    files = set[str]()
-    for one in gc.get_objects():
-        if isinstance(one, types.FunctionType) and one.__code__.co_filename in changes:
-            code = new.get((one.__code__.co_filename, one.__code__.co_qualname, one.__code__.co_firstlineno))
-            if code and code.co_freevars == one.__code__.co_freevars:
-                one.__code__ = code
-                files.add(code.co_filename)
-    return files
+class Loaded:
+    """The functions of Python that this process has, and caches of those of ptxlab.
+
+    They are found before it forks: to ask all objects would copy them into each child.
+    """
+
+    def __init__(self) -> None:
+        self.functions: dict[str, list[types.FunctionType]] = {}  # by their files
+        self.caches: list[functools._lru_cache_wrapper[Any]] = []
+        for one in gc.get_objects():
+            if isinstance(one, types.FunctionType):
+                self.functions.setdefault(one.__code__.co_filename, []).append(one)
+            elif isinstance(one, functools._lru_cache_wrapper) and (one.__module__ or "").startswith("ptxlab."):
+                self.caches.append(one)
+
+    def swap(self, changes: dict[str, tuple[bytes, bytes]]) -> set[str]:
+        """Put the code of changed functions of files in place of the old, wherever they are; in which files."""
+        files = set[str]()
+        for file, (before, after) in changes.items():
+            old, new = _codes(compile(before, file, "exec")), _codes(compile(after, file, "exec"))
+            for one in self.functions.get(file, ()):
+                key = one.__code__.co_qualname, one.__code__.co_firstlineno
+                if key in new and old[key] != new[key] and new[key].co_freevars == one.__code__.co_freevars:
+                    one.__code__ = new[key]
+                    files.add(file)
+        return files
+
+    def forget(self) -> None:
+        """Empty the caches."""
+        for one in self.caches:
+            one.cache_clear()
 
 
 def _codes(module: types.CodeType) -> dict[tuple[str, int], types.CodeType]:
@@ -390,13 +409,6 @@ def _codes(module: types.CodeType) -> dict[tuple[str, int], types.CodeType]:
                 yield from inside(one)
 
     return {(code.co_qualname, code.co_firstlineno): code for code in inside(module)}
-
-
-def forget() -> None:
-    """Empty the caches of functions of ptxlab."""
-    for one in gc.get_objects():
-        if isinstance(one, functools._lru_cache_wrapper) and (one.__module__ or "").startswith("ptxlab."):
-            one.cache_clear()
 
 
 def _taken(said: Path) -> list[str]:

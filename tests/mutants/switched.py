@@ -122,14 +122,18 @@ def _where(function: Any) -> tuple[str, int]:
 
 
 def install_runtime(*records: bool) -> None:
-    """Have launches, recorded or not, run with a runtime that is not optimized, of functions as they are made now."""
+    """Have launches, recorded or not, run with a runtime that is not optimized, of functions as they are made now.
+
+    It is linked at once, so that children need not.
+    """
     from ptxlab.emulate.runtime.table import COLLECTIVES, ENTRIES, RUNTIME
     from ptxlab.emulate.translate import compile as compiling
     from ptxlab.emulate.translate import effort
     from ptxlab.emulate.translate.runtime_building import _known
-    from ptxlab.native.engine import compile_text
+    from ptxlab.native.engine import compile_text, load
 
     roots: list[Callable[..., Any]] = list(dict.fromkeys([*RUNTIME.values(), *COLLECTIVES, *ENTRIES]))
     made = {one: [compile_text(translate.emit(roots, known=_known(one)), speed=0)] for one in records}
     compiling.runtime_code = made.__getitem__  # type: ignore[assignment]
+    compiling._linked.update((one, load(code)) for one, code in made.items())
     effort.FEW_THREADS = 0

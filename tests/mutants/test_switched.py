@@ -9,7 +9,7 @@ import pytest
 from ptxlab.isa.bits import find_set_bit
 from ptxlab.native import engine, translate
 from ptxlab.native.functions import signature
-from tests.mutants.forked import swap
+from tests.mutants.forked import Loaded
 from tests.mutants.sites import sites
 from tests.mutants.switched import Switched
 from tests.mutants.trees import ROOT
@@ -46,7 +46,7 @@ def test_changed_functions_have_new_code_wherever_they_are(tmp_path: Path) -> No
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    kept, method = module.one, module.A().two
+    kept, method, swap = module.one, module.A().two, Loaded().swap
     assert swap({str(file): (before.encode(), before.replace("return 1", "return 5").encode())}) == {str(file)}
     assert (kept(), method()) == (5, [5, 5])
     assert swap({str(file): (before.encode(), before.replace("range(2)", "range(3)").encode())}) == {str(file)}
