@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 import pytest
@@ -147,8 +148,9 @@ class Judge:
         for answers in Path(os.environ["PTXLAB_CACHE"]).glob("answers.sqlite*"):  # of ptxas
             shutil.copy(answers, cache)
         os.environ["PTXLAB_CACHE"] = str(cache)
-        for file in self.sources:
-            import_module(".".join(Path(file).with_suffix("").parts[1:]).removesuffix(".__init__"))
+        for package in self.options.packages.split(","):
+            for module in walk_packages([str(ROOT / "src/ptxlab" / package)], f"ptxlab.{package}."):
+                import_module(module.name)
         gc.unfreeze()  # so that `gc.get_objects` has what was there when tests were collected
         self.loaded = Loaded()
         from tests.mutants.switched import Switched, install_runtime
