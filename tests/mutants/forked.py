@@ -8,7 +8,8 @@ one fails, it is run on each mutant alone. So a test that passes is run once for
 another one of its group hides passes unseen.
 
 A mutant is noticed by a test that fails in a child of its own with the change, and passes in one without any. What is
-run as a module is imported is not judged here: `python -m tests.mutants --done FOLDER/mutants.jsonl` does that.
+run as modules are imported is not judged here: `python -m tests.mutants --done FOLDER/mutants.jsonl` does that. What no
+test reaches has survived.
 `FOLDER/mutants.jsonl` has a line for each mutant as it is judged, and `FOLDER/passed.jsonl` which tests have passed on
 which: `--done FOLDER...` continues.
 """
@@ -130,10 +131,12 @@ class Judge:
         self._prepare()
         mutants = list(self._open())
         print(f"{len(self.items)} tests, {len(mutants)} mutants", flush=True)
-        self.tasks.extend(Task([one], one.first) for one in mutants if not one.passed.issuperset(one.first))
+        self.tasks.extend(
+            Task([one], one.first) for one in mutants if not one.tests or not one.passed.issuperset(one.first)
+        )
         self._run()
         if self.options.group:
-            self.tasks.extend(self._grouped([one for one in mutants if not one.outcome and one.left()]))
+            self.tasks.extend(self._grouped([one for one in mutants if not one.outcome and one.passed and one.left()]))
             self._run()
         for one in mutants:
             if not one.outcome:
@@ -162,7 +165,7 @@ class Judge:
 
     def _open(self) -> Iterator[Mutant]:
         """The mutants that are not judged yet."""
-        reached = Reached(self.options.reached)
+        reached = self.reached = Reached(self.options.reached)
         self.seconds = {test: seconds for test, seconds in reached.seconds.items() if test in self.items}
         run = Run(Baseline(self.seconds), reached, Path(os.devnull), self.end)
         judged, passed = set[str](), dict[int, set[str]]()
@@ -174,8 +177,11 @@ class Judge:
                     passed.setdefault(number, set()).update(one["tests"])
         for number, site in self.drawn.items():
             if judging._key(judging._shown(site)) not in judged:
-                first, others = (run.chosen(Turn(is_last, number, site, 0.0)) for is_last in (False, True))
-                yield Mutant(number, site, first, [*first, *others], passed.get(number, set()))
+                one = Mutant(number, site, [], [], passed.get(number, set()))
+                if reached(site.file, site.line):
+                    one.first, others = (run.chosen(Turn(is_last, number, site, 0.0)) for is_last in (False, True))
+                    one.tests = [*one.first, *others]
+                yield one
 
     def _grouped(self, left: list[Mutant]) -> Iterator[Task]:
         """Groups of different files, either all of what kernels are made from or none, which then are in the cache."""
@@ -233,6 +239,11 @@ class Judge:
             (one,) = task.mutants
             outcome = {"imported": FIRST_PASSED, "refused": "killed"}.get(last, last)
             self._conclude(one, outcome, "the compiler of native code" if last == "refused" else "", last)
+            return
+        if task.mutants and not task.tests:  # no test reaches it
+            (one,) = task.mutants
+            is_run = self.reached.is_run(one.site.file, one.site.line)
+            self._conclude(one, FIRST_PASSED if is_run else "survived", "", "imported" if is_run else "")
             return
         started = [line.removeprefix("started ") for line in said if line.startswith("started ")]
         by = "" if last == "passed" else started[-1]

@@ -51,6 +51,10 @@ class Reached:
         found = self._lines.get((file, line), [])
         return [] if self._first.issuperset(found) else found
 
+    def is_run(self, file: str, line: int) -> bool:
+        """Whether anything runs a line, be it an import."""
+        return (file, line) in self._lines
+
 
 class Statements:
     """The statements of native functions that are run: a byte of memory for each."""
