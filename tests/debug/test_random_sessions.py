@@ -299,6 +299,11 @@ def test_what_is_answered(opened: tuple[str, Debugger], seed: int) -> None:
     compare_one(Path(__file__).with_suffix(".txt"), f"{name} {seed}", transcript(debugger, TEXTS[name], seed))
 
 
+def test_help() -> None:
+    terminal = Terminal(debugger_of(EXCHANGE), lambda file: None)
+    compare_one(Path(__file__).with_suffix(".txt"), "help", [*terminal.answer("help"), *terminal.answer("help print")])
+
+
 def test_what_a_trace_says(opened: tuple[str, Debugger]) -> None:
     name, debugger = opened
     compare_one(Path(__file__).with_suffix(".txt"), f"{name} trace", queried(debugger.trace, 5))
