@@ -112,11 +112,11 @@ $helper:
 """
 
 
-def debugger_of(text: str, threads: int = 64) -> Debugger:
+def debugger_of(text: str, threads: int = 64, grid: tuple[int, int] = (1, 1)) -> Debugger:
     """A debugger of a kernel with one array `c` of 64 words."""
     array = np.zeros(64, np.uint32)
     result = ptxlab.parse(text, name="k.ptx")["k"].launch(
-        grid=1, block=threads, args=[array], device="cpu", on_error="collect", record=ptxlab.Record()
+        grid=grid, block=threads, args=[array], device="cpu", on_error="collect", record=ptxlab.Record()
     )
     assert result.trace is not None
     found = Debugger(result.trace, result.diagnostics)

@@ -2,6 +2,8 @@
 
 import base64
 import io
+import json
+import random
 import re
 import shutil
 import subprocess
@@ -15,9 +17,10 @@ import pytest
 from ptxlab.debug.protocol import ProtocolError, read_message
 from ptxlab.toolchain import compilation
 from ptxlab.toolchain.tools import can_find
+from tests.golden import compare_one
 
 from .client import Client, client_in_thread, client_of_process
-from .kernels import COUNT, DOUBLE, EXCHANGE, LOAD, RACE
+from .kernels import CALL, COUNT, DOUBLE, EXCHANGE, LOAD, RACE
 
 CONFORMANCE = Path(__file__).with_name("conformance.js")
 
@@ -137,6 +140,16 @@ def test_memory_and_instructions(client: Client, program: Path) -> None:
     client.event("stopped")
     data = client.body("readMemory", memoryReference="shared:0x0", offset=8, count=4)["data"]
     assert base64.b64decode(data) == (2).to_bytes(4, "little")
+    client.thread = 1
+    array = client.body("evaluate", expression="c")["memoryReference"]
+    for reference, offset, expected in [
+        ("shared:0x0", 252, 4),
+        ("shared:0x0", -4, 0),
+        (array, 252, 4),
+        (array, 256, 0),
+    ]:
+        found = client.body("readMemory", memoryReference=reference, offset=offset, count=1024)
+        assert (len(base64.b64decode(found["data"])), found["unreadableBytes"]) == (expected, 1024 - expected)
     found = client.body("disassemble", memoryReference="0x1", instructionOffset=-2, instructionCount=3)["instructions"]
     shown = [one["instruction"].split("  → ") for one in found]
     assert [parts[0] for parts in shown] == ["(none)", "ld.param.u64 %rd1, [c]", "mov.u32 %r1, %tid.x"]
@@ -217,3 +230,97 @@ def test_what_is_not_a_message_ends_the_session(sent: bytes, says: str) -> None:
     """A page in a browser can send a request to a port of this machine; it is not a client."""
     with pytest.raises(ProtocolError, match=re.escape(says)):
         read_message(io.BytesIO(sent))
+
+
+class Requests:
+    """Requests of an editor at random, of what a kernel has."""
+
+    def __init__(self, client: Client, program: Path, seed: int) -> None:
+        self.client, self.program, self.random = client, program, random.Random(seed)
+        self.seen: dict[str, list[Any]] = {"frame": [0], "variables": [0], "data": ["0 %r1"], "memory": ["shared:0x0"]}
+        self.registers = sorted(set(re.findall(r"%[a-z]+\d*\b(?!\.)", program.read_text())))
+        self.lines = len(program.read_text().splitlines())
+
+    def expression(self) -> str:
+        choose, number = self.random.choice, self.random.randrange(40)
+        one = choose(self.registers)
+        return choose(
+            [one, f"{one} + {number}", "c", f"c[{number}]", f"shared.u32[{number}]", "%tid.x == 40", "", "no"]
+        )
+
+    def command(self) -> str:
+        one = self.expression()
+        return self.random.choice(["s 3", "rs", "where", "warps", f"print {one}", f"print/x {one}", "list", "n", one])
+
+    def condition(self) -> dict[str, Any]:
+        choose = self.random.choice
+        return choose([{}, {}, {"condition": self.expression()}, {"hitCondition": choose(["2", "> 3", "% 5", "x"])}])
+
+    def request(self) -> tuple[str, dict[str, Any]]:
+        choose, seen = self.random.choice, self.seen
+        line, number = self.random.randrange(1, self.lines), self.random.randrange(60)
+        thread = {"threadId": choose([1, 2, self.client.thread, self.client.thread, 9][: 5 - (number < 50)])}
+        points = [{"line": self.random.randrange(1, self.lines), **self.condition()} for _ in range(number % 3)]
+        return choose(
+            [
+                ("setBreakpoints", {"source": {"path": str(self.program)}, "breakpoints": points}),
+                ("setFunctionBreakpoints", {"breakpoints": [{"name": choose(["k", "nobody"]), **self.condition()}]}),
+                ("setInstructionBreakpoints", {"breakpoints": [
+                    {"instructionReference": hex(number % 9), "offset": choose([0, 1, 3]), **self.condition()}]}),
+                ("dataBreakpointInfo", {"name": self.expression()}),
+                ("dataBreakpointInfo", {"name": self.expression(), "variablesReference": choose(seen["variables"])}),
+                ("setDataBreakpoints", {"breakpoints": [{"dataId": choose(seen["data"]), **self.condition()}]}),
+                ("setExceptionBreakpoints", {"filters": choose([[], ["findings"]])}),
+                *[(choose(["next", "stepIn", "stepOut", "stepBack"]), {
+                    **thread, **choose([{}, {"granularity": "instruction"}])})] * 3,
+                (choose(["continue", "reverseContinue"]), thread),
+                ("threads", {}), ("exceptionInfo", thread), ("stackTrace", thread),
+                ("stackTrace", thread | {"startFrame": number % 2, "levels": 1 + number % 3}),
+                ("scopes", {"frameId": choose(seen["frame"])}),
+                ("variables", {"variablesReference": choose(seen["variables"]), "start": number % 5, "count": 7}),
+                ("variables", {"variablesReference": choose(seen["variables"])}),
+                *[("evaluate", {"expression": self.expression(), "context": choose(["watch", "hover", "repl"]),
+                                "frameId": choose(seen["frame"]), "format": {"hex": number % 2 == 0}})] * 2,
+                ("evaluate", {"expression": self.command(), "context": "repl"}),
+                ("readMemory", {"memoryReference": choose(seen["memory"]), "offset": number, "count": 1 + line % 9}),
+                ("disassemble", {"memoryReference": hex(number % 9), "instructionOffset": line % 5 - 2,
+                                 "instructionCount": 4}),
+            ]
+        )  # fmt: skip
+
+    def ask(self) -> list[Any]:
+        """What comes of a request; what it names can be asked for later."""
+        command, given = self.request()
+        answer = self.client.ask(command, **given)
+        events, self.client.events = self.client.events, []
+        if any(one["event"] == "stopped" for one in events):
+            self.seen |= {"frame": [0], "variables": [0]}
+        for found in _inside([answer.get("body"), events]):
+            for name, key in (("frame", "id"), ("variables", "variablesReference"), ("data", "dataId"),
+                              ("memory", "memoryReference")):  # fmt: skip
+                if found.get(key) and (name != "frame" or "column" in found):
+                    self.seen[name].append(found[key])
+            self.client.thread = found.get("threadId", self.client.thread)
+        return [command, given, events, answer["success"], answer.get("message"), answer.get("body")]
+
+
+def _inside(value: Any) -> Iterator[dict[str, Any]]:
+    """All objects of a message."""
+    if isinstance(value, dict):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _inside(one)
+
+
+@pytest.mark.parametrize("name", ["exchange", "call", "race"])
+def test_random_requests(client: Client, tmp_path: Path, name: str) -> None:
+    text = {"exchange": EXCHANGE, "call": CALL, "race": RACE}[name]
+    program = tmp_path / "k.ptx"
+    program.write_text(text)
+    client.launch(program)
+    client.body("configurationDone")
+    client.event("stopped")
+    requests = Requests(client, program, 3)
+    said = json.dumps([requests.ask() for _ in range(160)]).replace(str(program), "k.ptx")
+    # Instructions have their SASS beside them where there is a disassembler.
+    compare_one(Path(__file__).with_suffix(".txt"), name, re.sub(r" *\\u2192 [^\"]*", "", said))

@@ -13,6 +13,7 @@ from ptxlab.debug.types import array_of, of_dtype
 from ptxlab.toolchain.tools import can_find
 from tests.tools import header
 
+from .expressions import FILE
 from .kernels import CALL, COUNT, DOUBLE, EXCHANGE, HANG, INLINED, LAST, LOAD, LOOP, PRODUCT, RACE, STORE, debugger_of
 
 
@@ -135,6 +136,12 @@ def test_expressions(debugger: Debugger, text: str, value: int) -> None:
     debugger.break_at("", LOAD, thread=7)
     debugger.run()
     assert debugger.scope.evaluate(text) == value
+
+
+def test_random_expressions_have_the_values_of_cpp(debugger: Debugger) -> None:
+    for line in FILE.read_text().splitlines():
+        value, _, text = line.partition(" = ")
+        assert float(debugger.scope.evaluate(text)) == float(value), text
 
 
 @pytest.mark.parametrize(

@@ -120,11 +120,51 @@ end:
   ret;
 }
 """
+# Blocks of clusters in two dimensions that read from and write to each other's shared memory.
+CLUSTER = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 c) .reqnctapercluster 2, 2
+{
+  .reg .b32 %r<20>; .reg .b64 %rd<4>;
+  .shared .align 4 .b32 tile[32];
+  ld.param.u64 %rd1, [c];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %cluster_ctarank;
+  mov.u32 %r3, tile;
+  mad.lo.u32 %r4, %r1, 4, %r3;
+  mad.lo.u32 %r5, %r2, 100, %r1;
+  st.shared.u32 [%r4], %r5;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  add.u32 %r6, %r2, 1;
+  and.b32 %r6, %r6, 3;
+  mapa.shared::cluster.u32 %r7, %r4, %r6;
+  ld.shared::cluster.u32 %r8, [%r7];
+  xor.b32 %r9, %r2, 3;
+  mapa.shared::cluster.u32 %r10, %r4, %r9;
+  st.shared::cluster.u32 [%r10+64], %r8;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  ld.shared.u32 %r11, [%r4+64];
+  mov.u32 %r12, %ctaid.x;
+  mov.u32 %r13, %ctaid.y;
+  mov.u32 %r14, %nctaid.x;
+  mad.lo.u32 %r12, %r13, %r14, %r12;
+  mad.lo.u32 %r12, %r12, 8, %r1;
+  mul.wide.u32 %rd2, %r12, 4;
+  add.s64 %rd1, %rd1, %rd2;
+  st.global.u32 [%rd1], %r11;
+  ret;
+}
+"""
 TEXTS = {
     "exchange": EXCHANGE, "race": RACE, "call": CALL, "inlined": INLINED, "loop": LOOP, "product": PRODUCT,
     "hang": HANG, "mixed": MIXED, "tensor": TENSOR, "part": MIXED,
+    "cluster": CLUSTER,
 }  # fmt: skip
-THREADS = {"part": 40}
+THREADS = {"part": 40, "cluster": 8}
+GRIDS = {"cluster": (4, 2)}
 # What is changed in a kernel for a launch that differs from the first.
 CHANGES = {
     "exchange": [("xor.b32 %r2, %r1, 32", "xor.b32 %r2, %r1, 33"), ("%p, %r4, 3;", "%p, %r4, 4;")],
@@ -243,7 +283,7 @@ def compared(wrong: Trace, right: Trace, seed: int) -> list[str]:
 def opened(request: pytest.FixtureRequest) -> tuple[str, Debugger]:
     name = request.param
     if name != "tensor":
-        return name, debugger_of(TEXTS[name], THREADS.get(name, 64))
+        return name, debugger_of(TEXTS[name], THREADS.get(name, 64), GRIDS.get(name, (1, 1)))
     result = ptxlab.parse(TENSOR, name="k.ptx")["k"].launch(
         1, 64, [np.zeros(64, np.uint32)], device="cpu", record=ptxlab.Record(), on_error="collect"
     )
@@ -255,9 +295,13 @@ def opened(request: pytest.FixtureRequest) -> tuple[str, Debugger]:
 @pytest.mark.parametrize("seed", range(SESSIONS))
 def test_what_is_answered(opened: tuple[str, Debugger], seed: int) -> None:
     name, debugger = opened
-    debugger.stops.clear()
-    debugger.go_to(0, 0)
+    debugger = Debugger(debugger.trace, debugger.findings)
     compare_one(Path(__file__).with_suffix(".txt"), f"{name} {seed}", transcript(debugger, TEXTS[name], seed))
+
+
+def test_help() -> None:
+    terminal = Terminal(debugger_of(EXCHANGE), lambda file: None)
+    compare_one(Path(__file__).with_suffix(".txt"), "help", [*terminal.answer("help"), *terminal.answer("help print")])
 
 
 def test_what_a_trace_says(opened: tuple[str, Debugger]) -> None:

@@ -230,3 +230,65 @@ def test_an_address_that_is_sent_to_another_block() -> None:
     ld.shared.u32 %r12, [%r4]; st.global.u32 [%rd1], %r12;
     """
     assert run(body, grid=4, cluster=4)[:, 0].tolist() == [101, 102, 103, 100]
+
+
+def test_every_special_register() -> None:
+    """All but clocks, of threads in three dimensions and blocks in clusters, as the manual defines them."""
+    grid, block, cluster = (4, 2, 2), (3, 4, 3), (2, 1, 2)
+    rank, lanes = np.arange(16), np.arange(36)
+    at = [each.ravel() for each in np.meshgrid(rank, lanes, indexing="ij")]
+    place, thread = at[0].astype(np.int64), at[1].astype(np.int64)
+    words: dict[str, Any] = {"%laneid": thread % 32, "%warpid": thread // 32, "%nwarpid": 2, "%smid": 0, "%nsmid": 1}
+    blocks, inside = 1, 1
+    cluster_rank, own = np.zeros_like(place), 1
+    for axis, n, threads, each in zip("xyz", grid, block, cluster, strict=True):
+        index = place // blocks % n
+        words |= {f"%tid.{axis}": thread // inside % threads, f"%ntid.{axis}": threads, f"%ctaid.{axis}": index}
+        words |= {f"%nctaid.{axis}": n, f"%clusterid.{axis}": index // each, f"%nclusterid.{axis}": n // each}
+        words |= {f"%cluster_ctaid.{axis}": index % each, f"%cluster_nctaid.{axis}": each}
+        cluster_rank, own = cluster_rank + index % each * own, own * each
+        blocks, inside = blocks * n, inside * threads
+    words |= {"%cluster_ctarank": cluster_rank, "%cluster_nctarank": own}
+    words |= {f"%{name}.w": 0 for name in ("tid", "ctaid", "clusterid", "cluster_ctaid")}
+    bit = 1 << thread % 32
+    masks = {"eq": bit, "lt": bit - 1, "le": 2 * bit - 1, "ge": -bit, "gt": -2 * bit}
+    words |= {f"%lanemask_{name}": mask & 0xFFFFFFFF for name, mask in masks.items()}
+    words |= {f"%pm{number}": 0 for number in range(8)} | {f"%envreg{n}": 0 for n in (0, *range(3, 32))}
+    words |= {
+        "%total_smem_size": 1024,
+        "%dynamic_smem_size": 0,
+        "%aggr_smem_size": 2048,
+    }  # 1000 bytes are allocated as 1024
+    words |= {"%reserved_smem_offset_begin": 0, "%reserved_smem_offset_end": 1024, "%reserved_smem_offset_cap": 1024}
+    wide = {f"%pm{number}_64": 0 for number in range(8)} | {"%gridid": 1, "%current_graph_exec": 0}
+    shown = "".join(f"mov.u32 %r, {name}; st.global.u32 [%rd+{4 * n}], %r;\n" for n, name in enumerate(words))
+    shown += "".join(
+        f"mov.u64 %v, {name}; st.global.u64 [%rd+{8 * n}], %v;\n" for n, name in enumerate(wide, -(-len(words) // 2))
+    )
+    size = 8 * (-(-len(words) // 2) + len(wide))
+    text = f""".version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) .reqnctapercluster 2, 1, 2 {{
+    .shared .align 8 .b8 own[1000];
+    .reg .b32 %r; .reg .b64 %rd, %v; .reg .pred %p;
+    mov.u32 %r, %cluster_ctarank;
+    mov.u64 %v, 0;
+    ld.param.u64 %rd, [out];
+    .reg .b32 %n<8>;
+    mov.u32 %n0, %ctaid.x; mov.u32 %n1, %ctaid.y; mov.u32 %n2, %ctaid.z;
+    mad.lo.u32 %n1, %n2, 2, %n1; mad.lo.u32 %n0, %n1, 4, %n0;
+    mov.u32 %n1, %tid.x; mov.u32 %n2, %tid.y; mov.u32 %n3, %tid.z;
+    mad.lo.u32 %n2, %n3, 4, %n2; mad.lo.u32 %n1, %n2, 3, %n1;
+    mad.lo.u32 %n0, %n0, 36, %n1;
+    mad.wide.u32 %rd, %n0, {size}, %rd;
+{shown}    ret;
+}}
+"""
+    out = np.zeros((len(place), size), np.uint8)
+    ptxlab.parse(text)["k"].launch(grid, block, [out], device="cpu")
+    narrow = out.view(np.uint32)
+    for number, (name, expected) in enumerate(words.items()):
+        assert np.array_equal(narrow[:, number], np.broadcast_to(expected, place.shape)), name
+    for number, (name, expected) in enumerate(wide.items(), -(-len(words) // 2)):
+        assert set(out.view(np.uint64)[:, number]) == {expected}, name

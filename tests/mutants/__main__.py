@@ -323,12 +323,10 @@ def _is_open(record: dict[str, Any]) -> bool:
 
 def _write_evidence(names: list[str]) -> int:
     """Join what runs have found, with what was judged of those that survived."""
-    lines = [one for name in names for one in _lines(name)]
-    records, passed = {_key(one): one for one in lines}, {_key(one) for one in lines if _is_open(one)}
-    missed = {_key(one) for one in lines if one["outcome"] == "survived"}
+    records = {_key(one): one for name in names for one in _lines(name)}
     judged = json.loads(JUDGED.read_text()) if JUDGED.exists() else {}
     print(Counter(one["outcome"] for one in records.values()))
-    EVIDENCE.write_text(json.dumps(evidence(list(records.values()), judged, passed, missed), indent=1) + "\n")
+    EVIDENCE.write_text(json.dumps(evidence(list(records.values()), judged), indent=1) + "\n")
     return 0
 
 
@@ -337,37 +335,29 @@ def _key(one: dict[str, Any]) -> str:
     return f"{one['file']}: {one['before']} -> {one['after']}"
 
 
-def evidence(
-    records: list[dict[str, Any]], judged: dict[str, Any], passed: set[str], missed: set[str]
-) -> dict[str, Any]:
+def evidence(records: list[dict[str, Any]], judged: dict[str, Any]) -> dict[str, Any]:
     """The share of mutants that are noticed, of those that change what the program does.
 
-    Of those that `passed` the first tests, as many of the rest are taken to be noticed as of those that were tested on,
-    without those that were `missed` until a test was written for them. A mutant that was `chosen`, since a test was
-    written for it or it was judged by reading, says nothing of the rest.
+    One that is not judged to the end is not noticed.
     """
-    made = [one for one in records if one["outcome"] != "no program" and not _is_open(one)]
-    survived = [one for one in made if one["outcome"] == "survived"]
+    made = [one for one in records if one["outcome"] != "no program"]
+    open_or_survived = [one for one in made if _is_open(one) or one["outcome"] == "survived"]
     packages: dict[str, Counter[str]] = {}
     for one in made:
         packages.setdefault(Path(one["file"]).parts[2], Counter())[one["outcome"]] += 1
-    for one in survived:
+    for one in open_or_survived:
         one["judged"] = judged.get(_key(one), "not judged")
-    equivalent = [one for one in survived if str(one["judged"]).startswith("equivalent")]
-    later = [one for one in made if _key(one) in passed and not one.get("chosen")]
-    undecided = sum(map(_is_open, records))
-    others = undecided / max(1, len(later))
-    noticed = len(made) - len(survived) + others * sum(_key(one) not in missed for one in later)
-    same = len(equivalent) + others * sum(one in later for one in equivalent)
+    equivalent = sum(one["judged"].startswith("equivalent") for one in open_or_survived)
+    noticed = len(made) - len(open_or_survived)
     return {
-        "command": "python -m tests.mutants",
+        "command": "python -m tests.mutants.forked",
         "mutants": len(made),
-        "noticed": len(made) - len(survived),
-        "equivalent": len(equivalent),
-        "passed_the_first_tests_only": undecided,
-        "share_noticed": round(noticed / max(1, len(made) + others * len(later) - same), 4),
+        "noticed": noticed,
+        "equivalent": equivalent,
+        "passed_the_first_tests_only": sum(map(_is_open, made)),
+        "share_noticed": round(noticed / max(1, len(made) - equivalent), 4),
         "packages": {name: dict(sorted(count.items())) for name, count in sorted(packages.items())},
-        "survivors": sorted(survived, key=lambda one: int(one["number"])),
+        "survivors": sorted(open_or_survived, key=lambda one: int(one["number"])),
     }
 
 

@@ -37,11 +37,13 @@ class Reached:
         self.seconds: dict[str, float] = {}
         self._lines: dict[tuple[str, int], list[str]] = {}
         self._first: set[str] = set()
+        self._imported: set[tuple[str, int]] = set()
         for name in names:
             read = json.loads(Path(name).read_text())
             tests = list(read["seconds"])
             self._first.update(tests[:1])
             self.seconds.update((test, read["seconds"][test]) for test in tests if test not in read["starting"])
+            self._imported.update((file, line) for file, lines in read["imported"].items() for line in lines)
             for file, lines in read["lines"].items():
                 for line, numbers in lines.items():
                     self._lines.setdefault((file, int(line)), []).extend(tests[number] for number in numbers)
@@ -50,6 +52,10 @@ class Reached:
         """The tests that reach a line; none where it is run as its module is imported, or once in a process."""
         found = self._lines.get((file, line), [])
         return [] if self._first.issuperset(found) else found
+
+    def is_run(self, file: str, line: int) -> bool:
+        """Whether anything runs a line, be it an import."""
+        return (file, line) in self._imported or (file, line) in self._lines
 
 
 class Statements:
@@ -152,10 +158,13 @@ class Recorder:
             numbers.setdefault(test.partition("::")[0], set()).add(number)
         data = self.coverage.get_data()
         lines: dict[str, dict[int, set[int]]] = {}
+        imported: dict[str, list[int]] = {}
         for file in sorted(data.measured_files()):
             known = lines[str(Path(file).relative_to(ROOT))] = {}
+            before = imported[str(Path(file).relative_to(ROOT))] = []
             for line, tests in data.contexts_by_lineno(file).items():
                 known[line] = {number for one in tests for number in numbers.get(one, ())}
+                before += [line] * ("" in tests)
         places = list(self.statements.places)
         for test, statements in self.run.items():
             for file, first, last in map(places.__getitem__, statements):
@@ -163,7 +172,8 @@ class Recorder:
                 for line in range(first, last + 1):
                     known.setdefault(line, set()).update(numbers[test])
         shown = {file: {line: sorted(all) for line, all in known.items() if all} for file, known in lines.items()}
-        self.file.write_text(json.dumps({"seconds": self.seconds, "starting": [*self.starting], "lines": shown}))
+        found = {"seconds": self.seconds, "starting": [*self.starting], "lines": shown, "imported": imported}
+        self.file.write_text(json.dumps(found))
 
 
 def _is_compiling(command: Sequence[Any]) -> bool:

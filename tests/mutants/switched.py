@@ -1,7 +1,7 @@
-"""Mutants of native functions as variants in one runtime, of which a number in memory says which one runs.
+"""Mutants of native functions as variants in one runtime; a number in memory for each function says which one runs.
 
 A runtime takes seconds to compile; with a thousand variants it takes a few more, and the process that has it forks for
-each mutant, sets the number, and runs what may notice it.
+each mutant or for several at once, chooses them, and runs what may notice it.
 """
 
 import ast
@@ -23,14 +23,28 @@ class Switched:
     """These mutants, by their numbers; those of native functions get variants as the functions are translated."""
 
     def __init__(self, mutants: dict[int, Site]) -> None:
-        self.number = ctypes.c_uint32(0)
+        self.chosen: frozenset[int] = frozenset()
         self.refused: set[int] = set()  # what native code cannot be
-        self.translated: set[int] = set()
+        self._numbers = (ctypes.c_uint32 * len(mutants))()  # of each function that has variants, which one runs
+        self._places: dict[tuple[str, int], int] = {}  # of such functions, by where they are
+        self._mutants: dict[int, int] = {}  # in which place each of them is
         self._by_file: dict[str, dict[int, Site]] = {}
         for number, site in mutants.items():
             assert number > 0
             self._by_file.setdefault(str(ROOT / site.file), {})[number] = site
         self._plain = translate.unit_of
+
+    def choose(self, numbers: Iterable[int]) -> None:
+        """Run these mutants from now on, and no others; also in what is translated later."""
+        self.chosen = frozenset(numbers)
+        ctypes.memset(self._numbers, 0, ctypes.sizeof(self._numbers))
+        for number, place in self._mutants.items():
+            self._place(number, place)
+
+    def _place(self, number: int, place: int) -> None:
+        self._mutants[number] = place
+        if number in self.chosen:
+            self._numbers[place] = number
 
     def install(self) -> None:
         """Translate native functions with their variants from now on: none may be translated yet."""
@@ -42,7 +56,7 @@ class Switched:
             plain = self._plain(function)
             variants = list(self._variants(function))
             if variants:
-                translate._UNITS[function] = self._switching(plain, variants)
+                translate._UNITS[function] = self._switching(plain, variants, self._places[_where(function)])
         return translate._UNITS[function]
 
     def _variants(self, function: Any) -> Iterable[tuple[int, TranslatedFunction]]:
@@ -54,7 +68,7 @@ class Switched:
         source = Path(code.co_filename).read_bytes()
         for number, site in sites.items():
             if node.body[0].lineno <= site.line <= (node.end_lineno or 0):
-                self.translated.add(number)
+                self._place(number, self._places.setdefault(_where(function), len(self._places)))
                 changed = site.apply(source).decode().split("\n")[code.co_firstlineno - 1 : node.end_lineno]
                 variant: Any = ast.parse(textwrap.dedent("\n".join(changed))).body[0]
                 ast.increment_lineno(variant, code.co_firstlineno - 1)
@@ -73,7 +87,7 @@ class Switched:
                 )
 
     def _switching(
-        self, plain: TranslatedFunction, variants: Sequence[tuple[int, TranslatedFunction]]
+        self, plain: TranslatedFunction, variants: Sequence[tuple[int, TranslatedFunction]], place: int
     ) -> TranslatedFunction:
         """A function that calls the plain one or one of its variants."""
         found = plain.signature
@@ -81,10 +95,11 @@ class Switched:
         passed = ", ".join(f"{type.llvm} %{name}.in" for name, type in found.parameters)
         end = "  ret void" if found.result is None else f"  ret {gives} %found"
         all = [(0, plain), *variants]
+        address = ctypes.addressof(self._numbers) + place * ctypes.sizeof(ctypes.c_uint32)
         labels = " ".join(f"i32 {number}, label %is{number}" for number, _ in variants)
         body = [
             "entry:",
-            f"  %number = load i32, ptr inttoptr (i64 {ctypes.addressof(self.number)} to ptr)",
+            f"  %number = load i32, ptr inttoptr (i64 {address} to ptr)",
             f"  switch i32 %number, label %is0 [{labels}]",
         ]
         texts, callees, tables, globals = [], dict[Any, None](), dict[str, tuple[int, ...]](), ""
@@ -102,15 +117,23 @@ class Switched:
         return TranslatedFunction(found, head, "\n".join(body), callees, tables, "\n".join([globals, *texts]))
 
 
+def _where(function: Any) -> tuple[str, int]:
+    return function.__code__.co_filename, function.__code__.co_firstlineno
+
+
 def install_runtime(*records: bool) -> None:
-    """Have launches, recorded or not, run with a runtime that is not optimized, of functions as they are made now."""
+    """Have launches, recorded or not, run with a runtime that is not optimized, of functions as they are made now.
+
+    It is linked at once, so that children need not.
+    """
     from ptxlab.emulate.runtime.table import COLLECTIVES, ENTRIES, RUNTIME
     from ptxlab.emulate.translate import compile as compiling
     from ptxlab.emulate.translate import effort
     from ptxlab.emulate.translate.runtime_building import _known
-    from ptxlab.native.engine import compile_text
+    from ptxlab.native.engine import compile_text, load
 
     roots: list[Callable[..., Any]] = list(dict.fromkeys([*RUNTIME.values(), *COLLECTIVES, *ENTRIES]))
     made = {one: [compile_text(translate.emit(roots, known=_known(one)), speed=0)] for one in records}
     compiling.runtime_code = made.__getitem__  # type: ignore[assignment]
+    compiling._linked.update((one, load(code)) for one, code in made.items())
     effort.FEW_THREADS = 0

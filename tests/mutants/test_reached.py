@@ -16,7 +16,7 @@ FILE = "src/ptxlab/flow/ranges.py"
 def reached(folder: Path, seconds: dict[str, float]) -> Reached:
     """All of these tests reach line 7."""
     (folder / "a.json").write_text(
-        json.dumps({"seconds": seconds, "starting": [], "lines": {FILE: {"7": [*range(len(seconds))]}}})
+        json.dumps({"seconds": seconds, "starting": [], "imported": {}, "lines": {FILE: {"7": [*range(len(seconds))]}}})
     )
     return Reached([str(folder / "a.json")])
 
@@ -42,10 +42,18 @@ def test_the_nearest_tests_are_run_first(tmp_path: Path, line: int, is_last: boo
 def test_lines_that_only_the_first_test_of_a_process_reaches_are_reached_by_none(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text(
-        json.dumps({"seconds": {"a": 1, "b": 1}, "starting": ["b"], "lines": {FILE: {"3": [0], "4": [0, 1]}}})
+        json.dumps(
+            {
+                "seconds": {"a": 1, "b": 1},
+                "starting": ["b"],
+                "lines": {FILE: {"3": [0], "4": [0, 1]}},
+                "imported": {FILE: [2]},
+            }
+        )
     )
     found = Reached([str(file)])
     assert [found(FILE, line) for line in (3, 4)] == [[], ["a", "b"]]
+    assert [found.is_run(FILE, line) for line in (1, 2, 3)] == [False, True, True]
     assert found.seconds == {"a": 1}  # what `b` starts may reach all lines
 
 

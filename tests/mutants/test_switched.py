@@ -9,7 +9,7 @@ import pytest
 from ptxlab.isa.bits import find_set_bit
 from ptxlab.native import engine, translate
 from ptxlab.native.functions import signature
-from tests.mutants.forked import swap
+from tests.mutants.forked import Loaded
 from tests.mutants.sites import sites
 from tests.mutants.switched import Switched
 from tests.mutants.trees import ROOT
@@ -29,10 +29,12 @@ def test_a_number_in_memory_chooses_a_variant(monkeypatch: pytest.MonkeyPatch) -
     found = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int32)(
         library.address(signature(find_set_bit).symbol)
     )
-    assert (switched.translated, switched.refused) == ({1}, set())
+    assert switched.refused == set()
     assert [found(0b101, 0, 1), found(0b101, 2, 1), found(0b101, 2, -2)] == [0, 2, 0]
-    switched.number.value = 1
+    switched.choose([1])
     assert [found(0b101, 0, 1), found(0b101, 2, 1), found(0b101, 2, -2)] == [0xFFFFFFFF, 2, 0xFFFFFFFF]
+    switched.choose([])
+    assert found(0b101, 0, 1) == 0
 
 
 def test_changed_functions_have_new_code_wherever_they_are(tmp_path: Path) -> None:
@@ -44,9 +46,9 @@ def test_changed_functions_have_new_code_wherever_they_are(tmp_path: Path) -> No
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    kept, method = module.one, module.A().two
-    assert swap(str(file), before.encode(), before.replace("return 1", "return 5").encode()) == 1
+    kept, method, swap = module.one, module.A().two, Loaded().swap
+    assert swap({str(file): (before.encode(), before.replace("return 1", "return 5").encode())}) == {str(file)}
     assert (kept(), method()) == (5, [5, 5])
-    assert swap(str(file), before.encode(), before.replace("range(2)", "range(3)").encode()) == 1
+    assert swap({str(file): (before.encode(), before.replace("range(2)", "range(3)").encode())}) == {str(file)}
     assert method() == [5, 5, 5]
-    assert swap(str(file), before.encode(), f"{before}X = 1\n".encode()) == 0
+    assert swap({str(file): (before.encode(), f"{before}X = 1\n".encode())}) == set()

@@ -391,9 +391,10 @@ class Adapter:
 
     def on_readMemory(self, given: Fields) -> Fields:  # noqa: N802
         space, _, start = str(given["memoryReference"]).rpartition(":")
-        content = self.debugger.scope.memory(space or "shared")
         at, count = int(start, 16) + int(given.get("offset") or 0), int(given["count"])
-        data = bytes(content[max(at, 0) : max(at, 0) + count])
+        scope = self.debugger.scope
+        size = min(count, scope.size_at(space or "shared", at))
+        data = scope.read(space or "shared", at, size) if size else b""
         return {"address": hex(at), "data": base64.b64encode(data).decode(), "unreadableBytes": count - len(data)}
 
     def on_disassemble(self, given: Fields) -> Fields:

@@ -172,9 +172,8 @@ def _computed(word: str, one: Result, other: Result) -> Result:
         type = common(one, Result(0)) if shifted else common(one, other)
         return converted(_BITS[word](_whole(one), _whole(other)), type)
     type = common(one, other)
-    if word in _NUMBERS:
-        return converted(_NUMBERS[word](one.value, other.value), type)
-    return converted(_divided(word, one.value, other.value), type)
+    values = [converted(operand.value, type).value for operand in (one, other)]
+    return converted(_NUMBERS[word](*values) if word in _NUMBERS else _divided(word, *values), type)
 
 
 def _whole(operand: Result) -> int:

@@ -125,14 +125,23 @@ class Scope:
 
     # Memory.
 
-    def memory(self, space: str) -> Any:
-        """All of a state space, as `Trace.memory` has it."""
-        return self.trace.memory(space, block=self.block, thread=self.own, step=self.position - 1)
-
     def _resolved(self, space: str, address: int) -> tuple[int, int, int]:
         """The state space of an address, whose memory that is, and the address there."""
         found = self.trace.accesses.resolve(space, np.array([address], np.int64), np.array([self.thread]))
         return int(found[0][0]), int(found[1][0]), int(found[2][0])
+
+    def size_at(self, space: str, address: int) -> int:
+        """How many bytes of memory there are from an address on, to the end of an array or a state space."""
+        if not 0 <= address < 1 << 63:
+            return 0
+        accesses = self.trace.accesses
+        code, _, at = self._resolved(space, address)
+        name = NAMES[code]
+        if name in ("global", "const"):
+            region = accesses.region_at(at)
+            return 0 if region is None else max(region.base + region.size - at, 0)
+        sizes = {"shared": accesses.shared_size, "local": accesses.local_size, "param": len(accesses.parameters)}
+        return max(sizes[name] - at, 0)
 
     def read(self, space: str, address: int, size: int) -> bytes:
         """Bytes of a state space; `UnknownError` where there is no memory."""
@@ -141,19 +150,17 @@ class Scope:
         accesses = self.trace.accesses
         code, owner, at = self._resolved(space, address)
         name = NAMES[code]
-        if name in ("global", "const"):
+        is_global = name in ("global", "const")
+        if size > self.size_at(space, address):
+            raise UnknownError(f"there is no {'' if is_global else f'{name} '}memory at {address:#x}")
+        if name == "param":
+            return accesses.parameters[at : at + size]
+        content = unwritten(at, size)
+        if is_global:
             region = accesses.region_at(at)
-            if region is None or at + size > region.base + region.size:
-                raise UnknownError(f"there is no memory at {address:#x}")
+            assert region is not None
             content = np.frombuffer(region.data, np.uint8)[at - region.base :][:size].copy()
             code = SPACES["global"]
-        else:
-            sizes = {"shared": accesses.shared_size, "local": accesses.local_size, "param": len(accesses.parameters)}
-            if at + size > sizes[name]:
-                raise UnknownError(f"there is no {name} memory at {address:#x}")
-            if name == "param":
-                return accesses.parameters[at : at + size]
-            content = unwritten(at, size)
         rows = accesses.writes.touching(code, owner, at, size)
         accesses.write(rows.take(self.is_before(rows)), at, content)
         return content.tobytes()

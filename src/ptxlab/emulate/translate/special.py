@@ -8,6 +8,7 @@ from ptxlab import ir
 from ptxlab.device.layout import RESERVED
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.translate.values import LlvmValue
+from ptxlab.isa.occupancy import limits_of
 from ptxlab.isa.types import type_named
 from ptxlab.native import offset_of
 
@@ -43,6 +44,7 @@ _CONSTANTS = {
 _CLUSTER = {"%clusterid": "%ctaid", "%nclusterid": "%nctaid", "%cluster_ctaid": "%ctaid"}
 _WIDE = {"%gridid": 1, "%current_graph_exec": 0, **{f"%pm{n}_64": 0 for n in range(8)}}
 _MASKS = {"%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"}
+_ALLOCATED = {"%total_smem_size", "%aggr_smem_size"}  # in multiples of what an SM allocates
 _CLOCKS = {
     "%clock": 0, "%clock_hi": 32, "%clock64": None,
     "%globaltimer": None, "%globaltimer_lo": 0, "%globaltimer_hi": 32,
@@ -84,7 +86,8 @@ def special_register(function: Function, operand: ir.SpecialRegister) -> LlvmVal
     ):
         if name in names:
             at = builder.value(f"getelementptr i8, ptr {pointer}, i64 {offset_of(owner, names[name])}")
-            return LlvmValue(function, _U32, builder.value(f"load i32, ptr {at}, !invariant.load !2"))
+            value = LlvmValue(function, _U32, builder.value(f"load i32, ptr {at}, !invariant.load !2"))
+            return _allocated(function, value) if name in _ALLOCATED else value
     if name == "%is_explicit_cluster":
         at = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'shape.is_explicit_cluster')}")
         return LlvmValue(function, _PRED, builder.value(f"icmp ne i32 {builder.value(f'load i32, ptr {at}')}, 0"))
@@ -112,3 +115,10 @@ def special_register(function: Function, operand: ir.SpecialRegister) -> LlvmVal
         case "ge":
             return ~(bit - 1)
     return ~((bit - 1) | bit)
+
+
+def _allocated(function: Function, bytes: LlvmValue) -> LlvmValue:
+    """Bytes of shared memory as they are allocated, in units of 128 bytes where nothing else is known of a target."""
+    limits = limits_of(function.unit.module.target)
+    unit = 128 if limits is None else limits.shared_unit
+    return (bytes + (unit - 1)) // unit * unit
