@@ -154,6 +154,7 @@ def test_random_expressions_have_the_values_of_cpp(debugger: Debugger) -> None:
         ("c[1000]", "out of bounds"),
         ("shared.u32[100000]", "no shared memory"),
         ("global.u32[0]", "no memory at 0x0"),
+        ("global.u32[0x8000000000000000]", "no memory at 0x8000000000000000"),
         ("there.f32[0]", "no state space `there`"),
         ("__import__('os')", "can be asked for"),
         ("%r1 / 0", "division"),
