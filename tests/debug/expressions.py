@@ -26,6 +26,11 @@ def literal(draw: random.Random, is_whole: bool) -> str:
     return draw.choice(ways if is_whole else [*ways, f"{number}.5", f"{number}.25f", "3e2", ".5f"])
 
 
+def cast(draw: random.Random, type: str) -> str:
+    """A number as a type that it fits into, or around which whole numbers wrap."""
+    return f"({type}){literal(draw, type in WHOLE)}"
+
+
 def expression(draw: random.Random, depth: int, is_whole: bool) -> str:
     """An expression, with parentheses now and then; of whole numbers where operators ask for them."""
     if depth == 0:
@@ -36,20 +41,21 @@ def expression(draw: random.Random, depth: int, is_whole: bool) -> str:
 
     kind = draw.randrange(12)
     if kind == 0:
-        return f"({draw.choice(WHOLE if is_whole else TYPES)}){literal(draw, is_whole)}"
+        return cast(draw, draw.choice(WHOLE if is_whole else TYPES))
     if kind == 1:
         return f"{draw.choice('-+!')}{literal(draw, is_whole)}"
     if kind == 2:
         return f"~({part(True)})" if is_whole else f"({part(True)})"
     if kind == 3:
         type = draw.choice(WHOLE if is_whole else TYPES)
-        return f"({part()} ? ({type}){literal(draw, is_whole)} : ({type}){literal(draw, is_whole)})"
+        return f"({part()} ? {cast(draw, type)} : {cast(draw, type)})"
     if kind in (4, 5):
         return f"({part()})"
     if kind == 6 and is_whole:
         return f"{part()} {draw.choice(BITS)} {part()}"
     if kind == 7 and is_whole:
-        return f"({part()} {draw.choice(('<<', '>>'))} {draw.randrange(8)})"
+        shifts = "".join(f" {draw.choice(('<<', '>>'))} {draw.randrange(8)}" for _ in range(draw.randrange(1, 4)))
+        return f"({part()}{shifts})"
     if kind == 8:
         return f"{part()} / {draw.choice(('3', '7u', '-5', '2') if is_whole else ('3', '7u', '-5', '0.5f'))}"
     if kind == 9 and is_whole:

@@ -264,7 +264,7 @@ class Requests:
         return choose(
             [
                 ("setBreakpoints", {"source": {"path": str(self.program)}, "breakpoints": points}),
-                ("setFunctionBreakpoints", {"breakpoints": [{"name": choose(["k", "nobody"]), **self.condition()}]}),
+                ("setFunctionBreakpoints", {"breakpoints": [{"name": choose(["k", "missing"]), **self.condition()}]}),
                 ("setInstructionBreakpoints", {"breakpoints": [
                     {"instructionReference": hex(number % 9), "offset": choose([0, 1, 3]), **self.condition()}]}),
                 ("dataBreakpointInfo", {"name": self.expression()}),

@@ -154,6 +154,7 @@ def test_random_expressions_have_the_values_of_cpp(debugger: Debugger) -> None:
         ("c[1000]", "out of bounds"),
         ("shared.u32[100000]", "no shared memory"),
         ("global.u32[0]", "no memory at 0x0"),
+        ("global.u32[0x8000000000000000]", "no memory at 0x8000000000000000"),
         ("there.f32[0]", "no state space `there`"),
         ("__import__('os')", "can be asked for"),
         ("%r1 / 0", "division"),
@@ -334,7 +335,7 @@ def test_a_function_is_entered_once_though_its_first_line_is_a_loop() -> None:
 
 
 def test_arrays_in_arrays_are_shown_with_eight_elements() -> None:
-    memory = debugger_of(CALL, 1).scope.memory
+    memory = debugger_of(CALL, 1).scope
     content = np.arange(40, dtype=np.int32).reshape(2, 20)
     whole = Object(array_of(of_dtype(content.dtype), content.shape), data=content.tobytes())
     assert text(whole, memory) == "{{0, 1, 2, 3, 4, 5, 6, 7, …}, {20, 21, 22, 23, 24, 25, 26, 27, …}}"
