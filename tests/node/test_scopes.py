@@ -157,3 +157,15 @@ def test_one_seed_is_one_run() -> None:
             node[rank].launch(kernel, 1, 1, [*arrays, rank])
         traces.append([node.synchronize(seed=seed).coverage.schedules for seed in (5,)])
     assert traces[0] == traces[1]
+
+
+def test_a_thread_that_counts_its_polls_waits_for_blocks_that_have_not_started() -> None:
+    text = PASS.replace("WRITE", RELEASE).replace("READ", f"add.u32 %r, %r, 1;\n{ACQUIRE}").replace("FENCE", "")
+    kernel = ptxlab.parse(text, "pass.ptx")["pass"]
+    for seed in range(1, 24):
+        node = ptxlab.node(2)
+        arrays = [node[1].zeros(1, np.uint32) for _ in range(3)]
+        for rank in (0, 1) if seed % 2 else (1, 0):
+            node[rank].launch(kernel, 1, 1, [*arrays, rank])
+        assert max(span.end for span in node.synchronize(seed=seed, timeout=30).timeline.spans) < 200
+        assert arrays[2].numpy() == 42

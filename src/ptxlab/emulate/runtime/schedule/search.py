@@ -98,9 +98,8 @@ def run_search(worker: Pointer[Worker]) -> None:
                     spare = cluster
                 else:
                     end_cluster(cluster)
-            elif outcome == SPINNING:  # it may wait for clusters that have not started
-                worker.clusters.capacity = min(worker.clusters.capacity * 2, worker.clusters.limit)
-                worker.history.is_serial = 1
+            elif outcome == SPINNING:
+                have_more(worker)
             elif outcome != STILL:
                 report_stop(worker, worker.clusters.residents[search.cursor])
                 break
@@ -108,6 +107,8 @@ def run_search(worker: Pointer[Worker]) -> None:
             before = worker.clusters.waiting
             still = visit_residents(worker)
             moved = moved or worker.clusters.waiting != before
+            if search.is_quiet != 0 and worker.turns.most_rounds != NO_LIMIT:
+                have_more(worker)
         if worker.clusters.waiting == 0:
             end_search(search)
         if has_to_leave(worker, still):
@@ -118,6 +119,13 @@ def run_search(worker: Pointer[Worker]) -> None:
     if worker.clusters.waiting == 0 or atomic_load(worker.stop) != 0:  # else it is called again, and continues
         end_search(search)
     end_grid(worker, spare, is_stuck)
+
+
+@native
+def have_more(worker: Pointer[Worker]) -> None:
+    """Let more clusters start: those that run may wait for what these do."""
+    worker.clusters.capacity = min(worker.clusters.capacity * 2, worker.clusters.limit)
+    worker.history.is_serial = 1
 
 
 @native
