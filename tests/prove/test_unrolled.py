@@ -89,3 +89,28 @@ def test_wrong_turns_come_last(change: tuple[str, str]) -> None:
     assert change[0] in LAST
     found = ptxlab.prove(kernel(LAST.replace(*change)), assume="n <= len(x)", replays=False, timeout=60)
     assert found.level == "not-proved", str(found)
+
+
+# A warp for each row, whose columns are at `n` places in turns of four strides: `n` almost 2^31 makes them wrap around.
+ROWS = """ld.param.u32 %r14, [rows]; ld.param.u32 %r13, [pitch]; mov.u32 %r1, %ctaid.x; shl.b32 %r1, %r1, 1;
+shr.u32 %r2, %t, 5; add.s32 %r1, %r1, %r2; and.b32 %r2, %t, 31; setp.ge.s32 %p1, %r1, %r14; @%p1 ret;
+setp.ge.s32 %p1, %r2, %n; @%p1 ret; not.b32 %r3, %r2; add.s32 %r3, %r3, %n; shr.u32 %r4, %r3, 5; add.s32 %r4, %r4, 1;
+and.b32 %r4, %r4, 3; mov.u32 %r5, %r2; setp.eq.s32 %p2, %r4, 0; @%p2 bra main;
+mad.lo.s32 %r6, %r13, %r1, %r2; mul.wide.s32 %d1, %r6, 4; add.s64 %d1, %x, %d1;
+one: ld.global.u32 %r7, [%d1]; add.s32 %r5, %r5, 32; add.s64 %d1, %d1, 128; add.s32 %r4, %r4, -1;
+setp.ne.s32 %p3, %r4, 0; @%p3 bra one;
+main: setp.lt.u32 %p4, %r3, 96; @%p4 ret; mad.lo.s32 %r6, %r13, %r1, %r5;
+mul.wide.s32 %d1, %r6, 4; add.s64 %d1, %x, %d1;
+four: ld.global.u32 %r7, [%d1];
+ld.global.u32 %r7, [%d1+128]; ld.global.u32 %r7, [%d1+256]; ld.global.u32 %r7, [%d1+384];
+add.s64 %d1, %d1, 512; add.s32 %r5, %r5, 128; setp.lt.s32 %p5, %r5, %n; @%p5 bra four;"""
+
+
+@needs_solver
+@pytest.mark.parametrize(("room", "level"), [(0, "not-proved"), pytest.param(2048, "proved", marks=pytest.mark.bulk)])
+def test_what_does_not_wrap_within_one_limit_may_within_another(room: int, level: str) -> None:
+    """The number of a warp is tried as a limit of turns: what does not wrap in two turns is not known of others."""
+    parameters = ".param .u64 x, .param .u32 n, .param .u32 rows, .param .u32 pitch"
+    assume = ["len(x) == rows * pitch", "n <= pitch", f"n + {room} <= 2147483647"]
+    found = ptxlab.prove(kernel(ROWS, parameters), assume=assume, replays=False, timeout=60)
+    assert found.level == level, str(found)

@@ -20,11 +20,13 @@ def show_loop(loop: Loop, terms: Terms, questions: Questions, milliseconds: int)
     """Show it of a loop; with a guess as its limit, if that is shown."""
     for limits in ([*loop.needed, guess] for guess in loop.guesses):
         before, loop.limits = loop.limits, limits
+        questions.forget()  # what does not wrap within other limits
         found = list(_shown(loop, terms, questions, milliseconds))
         if all(one.status == "proved" for one in found):
             yield from found
             return
         loop.limits = before
+        questions.forget()
     yield from _shown(loop, terms, questions, milliseconds)
 
 

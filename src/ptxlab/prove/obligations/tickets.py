@@ -177,7 +177,7 @@ class Tickets:
             else:
                 for one in draws:
                     one.sum.facts.clear()
-        self.questions.forget()
+            self.questions.forget()
 
     def _is_right(
         self, object: Object, draws: Sequence[Draw], contents: Mapping[str, int], milliseconds: int
