@@ -68,7 +68,7 @@ class Costs(NamedTuple):
 COSTS = Costs()
 
 
-class Side(NamedTuple):
+class OperandCopy(NamedTuple):
     """What a block has of an operand for one iteration along k."""
 
     bytes: int
@@ -81,7 +81,7 @@ class Side(NamedTuple):
 class Variant(NamedTuple):
     """What a kernel has blocks do for a product of certain sizes."""
 
-    sides: tuple[Side, Side]
+    sides: tuple[OperandCopy, OperandCopy]
     mmas: int  # rows of MMAs of a block, each of 64 rows
     columns: int  # of an MMA
     depth: int  # bytes of a row of an operand in an iteration

@@ -25,7 +25,7 @@ from math import ceil, hypot, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab.estimate.hardware import H200, sms_in_clusters
-from ptxlab.estimate.products import COSTS, Costs, Side, Variant, cycles
+from ptxlab.estimate.products import COSTS, Costs, OperandCopy, Variant, cycles
 from ptxlab.schedule.exchange import shared
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import OTHER_REGISTERS, REGISTERS, State, illegal_here, quoted
@@ -176,7 +176,7 @@ def count(one: Schedule, sizes: Mapping[str, int]) -> Counts | Variant:
     results = [state.algorithm.arrays[name] for name in state.algorithm.outputs]
     depth *= BYTES[arrays[0].element]
     left, right = (
-        Side(
+        OperandCopy(
             bytes=lines * depth,
             sharers=next((m.blocks for m in state.multicast if m.array == one.name), 1),
             across=load.index[-1] != Linear.of(axis),

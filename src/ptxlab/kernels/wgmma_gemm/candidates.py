@@ -8,7 +8,7 @@ from math import ceil
 
 from ptxlab.author import b8, b16, b32
 from ptxlab.estimate.hardware import H200
-from ptxlab.estimate.products import COSTS, Costs, Side, Variant, cycles
+from ptxlab.estimate.products import COSTS, Costs, OperandCopy, Variant, cycles
 from ptxlab.kernels.parts.operands import LINE, SECTOR, STRIPE
 from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.parts.tile_stores import CHUNK, Boxes
@@ -91,7 +91,7 @@ def variant(problem: Problem, shape: Shape) -> Variant:
     layout, boxes, summed = problem.layout(shape), problem.boxes(shape), shape.parts.bytes
     extents = [(problem.m, problem.a_along_k), (problem.n, problem.b_along_k)]
     left, right = (
-        Side(
+        OperandCopy(
             bytes=LINE * lines,
             sharers=sharers,
             across=not along_k,
