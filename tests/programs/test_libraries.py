@@ -9,6 +9,7 @@ from ptxlab.programs.building import build
 from ptxlab.programs.elf import Elf
 from ptxlab.programs.library import compiler, write_driver, write_placeholders
 from ptxlab.programs.program import ProgramOptions, run_program
+from ptxlab.toolchain.compiler_messages import near
 from tests.programs.tools import needs_compilers
 
 pytestmark = needs_compilers
@@ -43,7 +44,10 @@ def test_memory_that_is_too_small_is_found(program: Path, capfd: pytest.CaptureF
         "bad-library-call",
         "`cublasSgemm`: 64 bytes are accessed where allocation 2 has 32",
     )
-    assert "// mistake" in SOURCE.read_text().split("\n")[(found.line or 0) - 1]
+    lines = SOURCE.read_text().split("\n")
+    assert "dlsym" in lines[(found.line or 0) - 1]
+    (note,) = found.notes
+    assert "// mistake" in lines[int(note.removeprefix(f"called at {near(SOURCE)}:")) - 1]
     assert capfd.readouterr().out == "13\n"
 
 

@@ -66,8 +66,10 @@ def _of_host(one: HostFinding, log: Log, lines: HostLines) -> Diagnostic:
                 notes.append(f"{words.replace(' here', '')} at {lines.spell(frames)}")
     if span is None and (where := lines.spell(one.frames)):
         notes.insert(0, f"at {where}")
+    if one.code not in _NOTES and (caller := lines.caller(one.frames)):
+        notes.append(f"called at {caller}")
     message = re.sub(r"`(_Z\w+)`", lambda found: f"`{plain(found[1])}`", one.message)
-    made = make(one.code, message, span, "", others=others, notes=notes[:2], helps=[one.help] if one.help else [])
+    made = make(one.code, message, span, "", others=others, notes=notes[:3], helps=[one.help] if one.help else [])
     return replace(made, level="note") if one.code in _NOTES else made
 
 

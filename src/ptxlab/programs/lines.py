@@ -95,11 +95,19 @@ class HostLines:
 
     def of(self, frames: Frames) -> HostLine | None:
         """The innermost line of the user's own: not of a header of CUDA or the system, nor of a kernel's stub."""
+        return next(iter(self._own(frames)), None)
+
+    def caller(self, frames: Frames) -> str | None:
+        """Where the user's function that has this line was called, and by another of the user's."""
+        own = self._own(frames)
+        return next((_spelled(line) for line in own[1:] if line.function != own[0].function), None)
+
+    def _own(self, frames: Frames) -> list[HostLine]:
+        """The user's lines, the innermost first."""
         self.read([frames])
         lines = [line for one in frames for line in self._known.get(one, ())]
         own = [line for line in lines if not _SYSTEM.search(line.file)]
-        calls = [line for line in own if not self._is_kernel(line)]
-        return next(iter(calls or own), None)
+        return [line for line in own if not self._is_kernel(line)] or own
 
     def _is_kernel(self, line: HostLine) -> bool:
         """Whether a line is the declaration of a kernel, which a launch passes through."""
@@ -128,7 +136,11 @@ class HostLines:
     def spell(self, frames: Frames) -> str | None:
         """`gemm.cu:12`"""
         line = self.of(frames)
-        return None if line is None else f"{near(line.file)}:{line.line}"
+        return None if line is None else _spelled(line)
+
+
+def _spelled(line: HostLine) -> str:
+    return f"{near(line.file)}:{line.line}"
 
 
 def code_of_line(source: Source, line: int) -> Span | None:
