@@ -237,7 +237,7 @@ def small(made: Schedule, sizes: dict[str, int], most: int, serial: float = math
         or math.prod(max(made.state.iterations(name, found), 1) for name in made.state.serial(axes)) > serial
     ):
         largest = max((name for name in found if name not in made.sizes), key=lambda name: found[name], default="")
-        if not largest or found[largest] == 1:
+        if not largest or found[largest] <= 1:
             break
         found[largest] //= 2
     return found
