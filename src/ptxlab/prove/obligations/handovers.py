@@ -14,7 +14,7 @@ from ptxlab.flow.expressions import Linear
 from ptxlab.prove.execution.execution import Execution
 from ptxlab.prove.execution.segments import Access, Handed
 from ptxlab.prove.execution.threads import Threads
-from ptxlab.prove.questions.objects import Objects
+from ptxlab.prove.questions.objects import Objects, may_overlap
 from ptxlab.prove.questions.paths import Paths
 from ptxlab.prove.terms.terms import Loop, Symbol, is_own_rank, is_uniform, leaves, without_rank
 
@@ -78,8 +78,7 @@ class Handovers:
         if place is None or own is None:
             return True
         (object, offset), (same, distance) = place, own
-        apart = offset.plus(distance, -1)
-        return object.key == same.key and not (apart.is_constant and not -one.bytes < apart.constant < other.bytes)
+        return object.key == same.key and may_overlap(one, other, offset.plus(distance, -1))
 
 
 def _is_of_all_blocks(value: Linear, store: Access) -> bool:

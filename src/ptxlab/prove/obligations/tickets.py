@@ -25,7 +25,7 @@ from ptxlab.prove.execution.registers import CONSTANT
 from ptxlab.prove.execution.segments import Access, Draw, Path, Point, Segment
 from ptxlab.prove.execution.threads import Threads
 from ptxlab.prove.questions.intervals import At, Pair
-from ptxlab.prove.questions.objects import Group, Object, Objects
+from ptxlab.prove.questions.objects import Group, Object, Objects, may_overlap
 from ptxlab.prove.questions.paths import Paths
 from ptxlab.prove.questions.questions import Questions
 from ptxlab.prove.terms.terms import AXES, UNSIGNED, Terms, is_size, leaves
@@ -236,9 +236,8 @@ class Tickets:
         return place
 
     def _may_meet(self, one: Access, other: Access) -> bool:
-        """Whether two accesses to an object may be to the same bytes; not at constants that far apart."""
-        apart = self._place(one)[1].plus(self._place(other)[1], -1)
-        return not (apart.is_constant and not -one.bytes < apart.constant < other.bytes)
+        """Whether two accesses to an object may be to the same bytes."""
+        return may_overlap(one, other, self._place(one)[1].plus(self._place(other)[1], -1))
 
     def _long(self, value: Linear) -> Linear:
         return self.terms.fit(value, UNSIGNED[value.type.width], LONG)

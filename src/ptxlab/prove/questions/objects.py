@@ -29,6 +29,11 @@ class Object:
     key: object
 
 
+def may_overlap(one: Access, other: Access, apart: Linear) -> bool:
+    """Whether accesses to an object, so many bytes apart, may be to the same ones: not where a constant says so."""
+    return not (apart.is_constant and not -one.bytes < apart.constant < other.bytes)
+
+
 @dataclass(eq=False)
 class Group:
     """Accesses of one kind that differ in a constant distance only: offsets from `offset` on."""
